@@ -61,7 +61,9 @@ func (r *Retry) holds(after time.Duration) bool {
 type (
 	permanent interface{ Permanent() bool }
 	timed     interface{ RetryAfter() time.Duration }
-	uncounted interface{ Uncounted() bool }
+	uncounted interface {
+		Uncounted() (pause time.Duration, ok bool)
+	}
 )
 
 // IsPermanent says whether an error tells that its record can never succeed: it, or one that it wraps,

@@ -64,14 +64,34 @@ func (e *Engine) permit(w *worker, more int) {
 
 // account takes the answer of a handler in; advancedSince has to follow.
 func (e *Engine) account(n *node, err error, now time.Time) {
-	switch {
-	case err == nil:
+	if err == nil {
 		e.finish(n)
-	case n.uncounted(err):
-		e.sched.pushBack(n)
-	default:
-		e.fail(n, err, now)
+		return
 	}
+	switch pause, spared := n.uncounted(err); {
+	case !spared:
+		e.fail(n, err, now)
+	case pause > 0:
+		e.spare(n, err, now.Add(pause), now)
+	default:
+		e.sched.pushBack(n)
+	}
+}
+
+// spare holds a record until due, after an attempt that was none.
+func (e *Engine) spare(n *node, err error, due, now time.Time) {
+	if n.fail == nil {
+		n.fail = &failure{since: now}
+		n.rec.data.from.failing++
+	}
+	n.fail.err, n.fail.due, n.fail.pause = err, due, due.Sub(now)
+	if e.cfg.OnHeld != nil && e.atTheEnd(n) {
+		e.giveAway(n, AtTheEnd, now)
+		due = now
+	}
+	e.sched.retry(n)
+	e.arm(due)
+	e.relieve(now)
 }
 
 func (e *Engine) finish(n *node) {
@@ -94,10 +114,14 @@ func (e *Engine) advancedSince(done uint64) {
 // whoever the handler talks to: until OnHeld has taken the record nothing is kept of it but in memory.
 func askAgain() *Retry { return &Retry{Initial: 100 * time.Millisecond, Max: 10 * time.Second} }
 
-// uncounted says whether an error of the handler makes the attempt one that was never made.
-func (n *node) uncounted(err error) bool {
+// uncounted says whether an error of the handler makes the attempt one that was never made, and after which pause the
+// record has its turn again.
+func (n *node) uncounted(err error) (pause time.Duration, ok bool) {
 	var u uncounted
-	return errors.As(err, &u) && u.Uncounted() && (n.fail == nil || n.fail.why == "")
+	if n.fail != nil && n.fail.why != "" || !errors.As(err, &u) {
+		return 0, false
+	}
+	return u.Uncounted()
 }
 
 // fail keeps a record for its next attempt, or for OnHeld.
@@ -108,6 +132,9 @@ func (e *Engine) fail(n *node, err error, now time.Time) {
 		n.rec.data.from.failing++
 	}
 	f := n.fail
+	if f.attempts == 0 {
+		f.since = now // what came before was none
+	}
 	if f.why != "" { // it is OnHeld that failed
 		f.asked++
 		f.due = now.Add(askAgain().pause(f.asked))

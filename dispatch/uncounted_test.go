@@ -13,7 +13,7 @@ import (
 
 type noAttemptError struct{ error }
 
-func (noAttemptError) Uncounted() bool { return true }
+func (noAttemptError) Uncounted() (time.Duration, bool) { return 0, true }
 
 // What counts for nothing leaves a record as it was: it is the first attempt again, no record of its key
 // passes it, and nobody is asked to take it over.

@@ -114,7 +114,9 @@ func (s *Shard) Held(ctx context.Context, r *dispatch.Record, h dispatch.Held) e
 	now := s.now()
 	held := core.Held{Attempts: h.Attempts, Since: h.Since.UnixMilli(), Due: now.Add(time.Until(h.Next)).UnixMilli(), Answer: h.Err.Error()}
 	held.Reason = givenUp[h.Why]
-	held.Dead = held.Reason != 0
+	if held.Dead = held.Reason != 0; held.Dead {
+		s.cfg.Breaker.absolve(s.line(r))
+	}
 	return s.park(ctx, r, now, held)
 }
 

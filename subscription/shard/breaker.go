@@ -12,41 +12,59 @@ import (
 
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/subscription/core"
 )
 
 // A Breaker holds the deliveries of a subscription back while what they go to does not work, so that an
 // outage is not taken for thousands of records that fail. It is one for all shards in a process.
 //
-// It judges by attempts whose error says that it is an outage (Outage() bool): no answer at all, or one
-// that is not about the record. It opens when such are the first attempts at the records of several keys,
-// one after another with no other answer among them: one key that fails for ever opens nothing, nor do
-// failing keys among sound ones. An error that says that nothing of the record was sent (Unreached() bool) is no
-// record's fault, and one opens it. While it is open, no attempt counts and nothing is parked; records are
-// tried one at a time, each time of another key. The first answer that is none of an outage, to an
-// attempt that began since, closes it.
+// It judges every attempt, those at parked records too, by errors that say that it is an outage (Outage() bool): no answer
+// at all, or one that is not about the record. Such an attempt counts against its record only where others are answered:
+// at most as often as others were since the record began to fail so, and not while several keys fail so without another
+// answer among them. In an outage nobody is answered, so no record loses an attempt, be there one key or a thousand; a
+// record that never gets an answer while others do uses up its attempts. What does not count is tried again after the
+// pauses of the retry policy.
+//
+// It opens when the first attempts at the records of several keys end so, one after another with no other answer among
+// them: one key that fails for ever opens nothing, nor do failing keys among sound ones. An error that says that nothing
+// of the record was sent (Unreached() bool) is no record's fault, and one opens it. While it is open, no attempt counts
+// and nothing is parked; records are tried one at a time, each time of another key. The first answer that is none of an
+// outage, to an attempt that began since, closes it.
 type Breaker struct {
 	log  *slog.Logger
 	seed maphash.Seed // of the lines
 
-	calm   atomic.Bool  // it is closed, and nothing was heard of an outage: an answer changes nothing
+	calm   atomic.Bool  // it is closed and suspects nobody: an answer changes nothing
 	period atomic.Int64 // how often it has opened and closed; odd: it is open
 
-	mu      sync.Mutex // taken before the locks of shards
-	failing map[uint64]struct{}
-	why     string        // the answer that opened it
-	since   time.Time     // the first of those failed, or the opening
-	spared  int           // attempts since the opening that did not count
-	probes  int           // under way
-	begun   time.Time     // the last of them was
-	pause   time.Duration // until the next look
-	asked   time.Time     // what an answer asked for: nothing is tried before
+	mu      sync.Mutex          // taken before the locks of shards
+	failing map[uint64]struct{} // lines whose first attempts ended in an outage since the last other answer
+	recent  map[uint64]struct{} // lines with any attempt that did, outageKeysInTime at most
+	suspect map[uint64]suspect  // lines whose last attempt did
+	answers uint64              // of any other kind than an outage, while it is not calm
+	why     string              // the answer that opened it
+	since   time.Time           // the first of those failed, or the opening
+	spared  int                 // attempts since the opening that did not count
+	probes  int                 // under way
+	begun   time.Time           // the last of them was
+	pause   time.Duration       // until the next look
+	asked   time.Time           // what an answer asked for: nothing is tried before
 	timer   *time.Timer
 	shards  []*Shard
 	turn    int
 	ended   bool
 }
 
+// suspect is a line whose last attempt ended in an outage.
+type suspect struct {
+	spent uint64 // answers of others up to its first, and one for each that counted
+	tries int    // that did not count, in a row
+}
+
 const (
+	// mostSuspects bounds the memory for them. One that is forgotten has a try more.
+	mostSuspects = 1 << 14
+
 	// outageKeys is how many keys in a row fail at their first attempt in an outage; outageKeysInTime, how
 	// many do when that has lasted for outageTime: where there are few records, there may never be more.
 	outageKeys       = 16
@@ -62,7 +80,7 @@ const (
 
 // NewBreaker makes one that is closed.
 func NewBreaker(log *slog.Logger) *Breaker {
-	b := &Breaker{log: log, seed: maphash.MakeSeed(), failing: map[uint64]struct{}{}}
+	b := &Breaker{log: log, seed: maphash.MakeSeed(), failing: map[uint64]struct{}{}, recent: map[uint64]struct{}{}, suspect: map[uint64]suspect{}}
 	b.calm.Store(true)
 	return b
 }
@@ -82,14 +100,17 @@ func IsUnreached(err error) bool {
 }
 
 // spared is the error of an attempt that does not count.
-type spared struct{ error }
+type spared struct {
+	error
+	pause time.Duration // before the next; 0: none
+}
 
 // Uncounted is for dispatch.
-func (spared) Uncounted() bool { return true }
+func (e spared) Uncounted() (time.Duration, bool) { return e.pause, true }
 
 func (e spared) Unwrap() error { return e.error }
 
-var errOpen = spared{errors.New("nothing is delivered for now: what it goes to does not answer")}
+var errOpen = spared{error: errors.New("nothing is delivered for now: what it goes to does not answer")}
 
 // open says whether deliveries are held back.
 func (b *Breaker) open() bool { return b.period.Load()%2 == 1 }
@@ -106,11 +127,17 @@ func (b *Breaker) begin() int64 {
 	return at
 }
 
-// end learns how an attempt at a record of a line went that began at, and says whether it counts for nothing.
-func (b *Breaker) end(at int64, line uint64, first bool, err error) (uncounted bool) {
+// verdict is what an attempt was.
+type verdict struct {
+	uncounted bool
+	tries     int // that did not count in a row, this one among them; 0: it is tried as soon as deliveries go on
+}
+
+// end learns how an attempt at a record of a line went that began at.
+func (b *Breaker) end(at int64, line uint64, first bool, err error) verdict {
 	outage := err != nil && IsOutage(err)
 	if !outage && at%2 == 0 && b.calm.Load() {
-		return false
+		return verdict{}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -122,29 +149,86 @@ func (b *Breaker) end(at int64, line uint64, first bool, err error) (uncounted b
 	case b.open() && outage:
 		b.spared++
 		b.heed(now, err)
-		return true
-	case b.open():
-		if at == b.period.Load() { // else it is about what was before
+		return verdict{uncounted: true}
+	case !outage:
+		b.answered(line)
+		if b.open() && at == b.period.Load() { // else it is about what was before
 			b.close(now)
 		}
-		return false
-	case !outage:
-		clear(b.failing)
-		b.calm.Store(true)
-		return false
-	case !first && !IsUnreached(err):
+		return verdict{}
+	}
+	b.calm.Store(false)
+	if b.judgeFirst(now, line, first, err) {
+		b.trip(now, err)
+		return verdict{uncounted: true}
+	}
+	return b.weigh(line)
+}
+
+// answered takes an answer of another kind than an outage in: it speaks for the endpoint, and for its line.
+func (b *Breaker) answered(line uint64) {
+	b.answers++
+	clear(b.failing)
+	clear(b.recent)
+	delete(b.suspect, line)
+	b.calm.Store(!b.open() && len(b.suspect) == 0)
+}
+
+// judgeFirst says whether it is to open after an attempt that ended in an outage.
+func (b *Breaker) judgeFirst(now time.Time, line uint64, first bool, err error) bool {
+	switch {
+	case IsUnreached(err):
+		return true
+	case !first:
 		return false
 	}
 	if len(b.failing) == 0 {
 		b.since = now
 	}
 	b.failing[line] = struct{}{}
-	b.calm.Store(false)
-	if n := len(b.failing); !IsUnreached(err) && (n < outageKeysInTime || n < outageKeys && now.Sub(b.since) < outageTime) {
-		return false
+	n := len(b.failing)
+	return n >= outageKeys || n >= outageKeysInTime && now.Sub(b.since) >= outageTime
+}
+
+// weigh says whether an attempt of a line that ended in an outage counts.
+func (b *Breaker) weigh(line uint64) verdict {
+	if len(b.recent) < outageKeysInTime {
+		b.recent[line] = struct{}{}
 	}
-	b.trip(now, err)
-	return true
+	s, known := b.suspect[line]
+	if !known {
+		s.spent = b.answers
+		b.bound()
+	}
+	counts := b.answers > s.spent && len(b.recent) < outageKeysInTime
+	if s.tries++; counts {
+		s.spent++
+		s.tries = 0
+	}
+	b.suspect[line] = s
+	return verdict{uncounted: !counts, tries: s.tries}
+}
+
+// bound makes room for one more suspect.
+func (b *Breaker) bound() {
+	if len(b.suspect) < mostSuspects {
+		return
+	}
+	for line := range b.suspect {
+		delete(b.suspect, line)
+		return
+	}
+}
+
+// absolve forgets a line whose record is tried no more.
+func (b *Breaker) absolve(line uint64) {
+	if b == nil || b.calm.Load() {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.suspect, line)
+	b.calm.Store(!b.open() && len(b.suspect)+len(b.failing) == 0)
 }
 
 // forget is end for an attempt of which nobody knows how it went.
@@ -161,6 +245,8 @@ func (b *Breaker) trip(now time.Time, err error) {
 	b.log.Warn("deliveries are held back: what they go to does not work; no attempt counts, and one record at a time is tried until there is an answer",
 		"keys", len(b.failing), "error", err)
 	clear(b.failing)
+	clear(b.recent)
+	clear(b.suspect)
 	b.since, b.spared, b.pause, b.asked, b.why = now, 0, firstProbe, time.Time{}, shortly(err)
 	b.calm.Store(false)
 	b.period.Add(1)
@@ -257,7 +343,7 @@ func (s *Shard) deliver(ctx context.Context, r *dispatch.Record, parked bool) er
 	began, returned := b.begin(), false
 	defer func() {
 		if !returned { // it panicked: that is no outage
-			b.end(began, 0, false, nil)
+			b.end(began, s.line(r), false, nil)
 		}
 	}()
 	err := s.ask(ctx, r, parked)
@@ -299,27 +385,37 @@ func (s *Shard) judged(ctx context.Context, began int64, r *dispatch.Record, err
 		return err
 	}
 	var line uint64
-	if err != nil {
+	if err != nil || !b.calm.Load() {
 		line = s.line(r)
 	}
-	uncounted := b.end(began, line, r.Attempt == 1, err)
+	v := b.end(began, line, r.Attempt == 1, err)
 	if t := s.cfg.Throttle; t != nil {
-		if uncounted {
+		if v.uncounted && b.open() {
 			t.outage()
 		} else {
 			t.answered(err != nil && IsOutage(err))
 		}
 	}
-	if uncounted {
-		return spared{err}
+	if !v.uncounted {
+		return err
 	}
-	return err
+	out := spared{error: err}
+	if v.tries > 0 {
+		out.pause = s.cfg.Retry.Next(r.Attempt-1+v.tries, 0, err).Pause
+	}
+	return out
 }
 
 // line is what a record is delivered in order with.
-func (s *Shard) line(r *dispatch.Record) uint64 {
-	if key := s.key(r.Key); key != nil {
-		return maphash.Bytes(s.cfg.Breaker.seed, key)
+func (s *Shard) line(r *dispatch.Record) uint64 { return s.lineOf(s.key(r.Key), originOf(r)) }
+
+func (s *Shard) lineOf(key []byte, o core.Origin) uint64 {
+	b := s.cfg.Breaker
+	switch {
+	case b == nil:
+		return 0
+	case key != nil:
+		return maphash.Bytes(b.seed, key)
 	}
-	return maphash.Comparable(s.cfg.Breaker.seed, originOf(r))
+	return maphash.Comparable(b.seed, o)
 }

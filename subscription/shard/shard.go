@@ -380,14 +380,17 @@ func (s *Shard) attempted(ctx context.Context, d core.Deliver, err error) {
 		})
 		return
 	}
-	if errors.As(err, new(spared)) {
-		s.do(func(st *core.State) { st.Spared(d.ID, now.UnixMilli()) })
+	if e := (spared{}); errors.As(err, &e) {
+		s.do(func(st *core.State) { st.Spared(d.ID, now.Add(e.pause).UnixMilli()) })
 		return
 	}
 	o := core.Outcome{Done: err == nil, Now: now.UnixMilli()}
 	if err != nil {
 		next := s.cfg.Retry.Next(d.Attempt, now.Sub(time.UnixMilli(d.Since)), err)
 		o.Answer, o.Due, o.GiveUp = err.Error(), now.Add(next.Pause).UnixMilli(), givenUp[next.Why]
+	}
+	if o.GiveUp != 0 {
+		s.cfg.Breaker.absolve(s.lineOf(d.Key, d.ID.Origin))
 	}
 	s.do(func(st *core.State) { st.Attempted(d.ID, o) })
 }

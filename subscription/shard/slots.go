@@ -24,7 +24,7 @@ type slots struct {
 // slotPatience is how long a handler waits for a slot before its record waits in the engine again.
 const slotPatience = 250 * time.Millisecond
 
-var errNoSlot = spared{errors.New("nothing of the subscription is to begin now")}
+var errNoSlot = spared{error: errors.New("nothing of the subscription is to begin now")}
 
 // take takes a slot, and says whether it had to wait for that. What it returns has to be given back: nil, which
 // may be, where there is no bound.

@@ -99,7 +99,7 @@ func TestAnAttemptThatWaitedForItsTurnIsNoneWhenNothingIsToBegin(t *testing.T) {
 		close(hold)
 		synctest.Wait()
 		first, second := <-answers, <-answers
-		if called != 1 || first != nil || !errors.Is(second, errNoSlot) || !errors.As(second, new(interface{ Uncounted() bool })) {
+		if called != 1 || first != nil || !errors.Is(second, errNoSlot) || !errors.As(second, new(spared)) {
 			t.Errorf("%d attempts: %v and %v", called, first, second)
 		}
 	})

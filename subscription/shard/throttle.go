@@ -46,7 +46,7 @@ const (
 	noPartWait  = time.Minute           // until there are tokens; a shard that comes ends it
 )
 
-var errNoToken = spared{errors.New("the subscription, or its endpoint, has used up its rate for now")}
+var errNoToken = spared{error: errors.New("the subscription, or its endpoint, has used up its rate for now")}
 
 // NewThrottle makes one that bounds nothing.
 func NewThrottle(log *slog.Logger) *Throttle {
