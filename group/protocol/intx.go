@@ -21,7 +21,9 @@ type Finished struct {
 
 // FinishIn adds one record to the checkpoint of a unit inside tx, a transaction of the user's on
 // the registry's database, under the fence of the grant. The owner and checkpoint entries stay
-// locked until tx ends: other records of the unit, and a takeover, wait for it.
+// locked until tx ends: other records of the unit, and a takeover, wait for it. The record is merged into the
+// checkpoint as the store has it under that lock, never into what this process has in mind: a record whose commit
+// was not answered may be in it.
 //
 // ErrFenced: another owns the unit; roll back and stop. ErrExists: the record was committed
 // already, by a transaction whose end was not seen; roll back. ErrInvalid: tx is no transaction of
