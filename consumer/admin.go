@@ -39,7 +39,7 @@ func (c *Groups) List(ctx context.Context) ([]GroupInfo, error) {
 			continue // deleted since it was listed
 		}
 		if errors.Is(err, fault.Corrupt) || errors.Is(err, fault.Invalid) { // damaged, or of a newer version
-			infos = append(infos, GroupInfo{Name: name, Damaged: err.Error(), newer: errors.Is(err, protocol.ErrNewer)})
+			infos = append(infos, GroupInfo{Name: name, Damaged: err.Error(), newer: errors.Is(err, fault.Newer)})
 			continue
 		}
 		if err != nil {
@@ -140,7 +140,7 @@ func (c *Groups) Open(ctx context.Context, name string) (*protocol.Group, *topic
 
 // DeleteAllOf removes the groups that consume a topic, which is deleted next. Without force it is
 // fault.Conflict when there is one, and when there is one that can't be read, which may; with it too when a newer
-// version's names the topic. A dry run only says whether it is.
+// version wrote one. A dry run only says whether it is.
 func (c *Groups) DeleteAllOf(ctx context.Context, name string, force, dry bool) error {
 	groups, err := c.List(ctx)
 	if err != nil {
@@ -149,7 +149,7 @@ func (c *Groups) DeleteAllOf(ctx context.Context, name string, force, dry bool) 
 	var using []string
 	for _, g := range groups {
 		if g.Damaged != "" {
-			if err := c.passOver(ctx, name, &g, force, dry); err != nil {
+			if err := c.passOver(name, &g, force, dry); err != nil {
 				return err
 			}
 		}
@@ -172,24 +172,11 @@ func (c *Groups) DeleteAllOf(ctx context.Context, name string, force, dry bool) 
 }
 
 // passOver says what speaks against the deletion of a topic beside a group that can't be read; nil: force passes
-// over that, and people are told.
-func (c *Groups) passOver(ctx context.Context, topicName string, g *GroupInfo, force, dry bool) error {
+// over that, and the log names the group. A group that a newer version wrote may consume the topic: force does not
+// pass over it.
+func (c *Groups) passOver(topicName string, g *GroupInfo, force, dry bool) error {
 	if g.newer {
-		of, err := protocol.NewGroup(c.Registry, g.Name)
-		if err != nil {
-			return err
-		}
-		e, err := c.Registry.Get(ctx, of.MetaKey())
-		switch {
-		case errors.Is(err, fault.NotFound):
-			return nil // deleted since it was listed
-		case err != nil:
-			return err
-		case protocol.Mentions(e.Value, topicName) > 0:
-			return fmt.Errorf("topic %q is named by group %q, %s: %w", topicName, g.Name, g.Damaged, fault.Conflict)
-		case !force:
-			return fmt.Errorf("topic %q may be consumed by group %q: %s: %w", topicName, g.Name, g.Damaged, fault.Conflict)
-		}
+		return fmt.Errorf("topic %q may be consumed by group %q: %s: %w", topicName, g.Name, g.Damaged, fault.Conflict)
 	}
 	if !force {
 		return fmt.Errorf("topic %q may be consumed by group %q, which can't be read (%s); --force (Force in Go) goes on without it: %w", topicName, g.Name, g.Damaged, fault.Conflict)

@@ -47,7 +47,7 @@ func TestDescribeSaysWhereEachUnitIsAndWhy(t *testing.T) {
 		}
 		meta, err := c.admin.Registry().Get(t.Context(), c.admin.MetaKey())
 		if err == nil {
-			_, err = c.admin.Registry().Txn(t.Context(), c.admin.ForgetTxn("a", "", meta.Version))
+			_, err = c.admin.Registry().Txn(t.Context(), c.admin.ForgetTxn("a", meta.Version))
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -75,13 +74,13 @@ func (m *member) load(ctx context.Context, joined bool) (*protocol.State, error)
 	ctx, cancel := m.bound(ctx)
 	defer cancel()
 	st, err := m.group.Survey(ctx, true)
-	if err == nil && st.Meta == nil && len(st.Strange) > 0 && !joined {
+	if err == nil && st.Meta == nil && st.Leftover && !joined {
 		if err = m.group.Heal(ctx); err == nil {
 			st, err = m.group.Survey(ctx, true)
 		}
 	}
 	if err == nil && st.Meta != nil {
-		m.tellStrays(st)
+		m.noteUnreadable(st)
 	}
 	return st, silent(err, registry.ErrUnavailable)
 }
@@ -97,14 +96,8 @@ func (m *member) consumes(ctx context.Context) (Layout, error) {
 	return l, silent(err, registry.ErrUnavailable)
 }
 
-// tellStrays tells people, once, of what is in the places of members and is none, or can't be read. One reading at a time
-// is under way.
-func (m *member) tellStrays(st *protocol.State) {
-	ids := slices.Sorted(maps.Keys(st.Strays))
-	if len(ids) > 0 && !slices.Equal(ids, m.strays) {
-		m.log().Warn("the store has entries of members that no session keeps; they count for nothing. A member of that ID takes its place; a deletion of the group removes it", "ids", ids)
-	}
-	m.strays = ids
+// noteUnreadable logs, once, which members have entries that can't be read. One reading at a time is under way.
+func (m *member) noteUnreadable(st *protocol.State) {
 	var unread []string
 	for i := range st.Members {
 		if st.Members[i].Unreadable {

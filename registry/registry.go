@@ -5,7 +5,6 @@ package registry
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -85,28 +84,8 @@ func (r *Registry) List(ctx context.Context, prefix string) (Snapshot, error) {
 	snap, err := r.d.List(ctx, prefix)
 	if err == nil {
 		r.noteTime(&snap)
-		setApart(&snap)
 	}
 	return snap, err
-}
-
-// maxOdd is how many keys that can't be keys are named, and oddBytes how much of each.
-const (
-	maxOdd   = 16
-	oddBytes = 64
-)
-
-// setApart takes entries away that nobody of ours can have written, nor could delete, by their keys.
-func setApart(snap *Snapshot) {
-	snap.Entries = slices.DeleteFunc(snap.Entries, func(e Entry) bool {
-		if CheckKey(e.Key) == nil {
-			return false
-		}
-		if len(snap.Odd) < maxOdd {
-			snap.Odd = append(snap.Odd, strings.Clone(e.Key[:min(oddBytes, len(e.Key))]))
-		}
-		return true
-	})
 }
 
 // Apply applies independent transactions, each all or nothing. The error is that of the call;

@@ -110,14 +110,14 @@ func read(ctx context.Context, reg *registry.Registry, name string) (*reading, e
 
 func decode(e registry.Entry, doc any) error {
 	if err := json.Unmarshal(e.Value, doc); err != nil {
-		return fmt.Errorf("registry key %q holds no valid document (written by a newer version?): %w: %w", e.Key, fault.Corrupt, err)
+		return fmt.Errorf("registry key %q holds no valid document: %w: %w", e.Key, fault.Corrupt, err)
 	}
 	return nil
 }
 
 func newer(key string, have int) error {
 	if have > format {
-		return fmt.Errorf("registry key %q is of format %d; this version reads up to %d: %w", key, have, format, ErrInvalid)
+		return fmt.Errorf("registry key %q is of format %d; this version reads format %d: %w", key, have, format, fault.Newer)
 	}
 	return nil
 }
@@ -136,8 +136,8 @@ func (d *anchorDoc) check(key string) error {
 	if err := newer(key, d.Format); err != nil {
 		return err
 	}
-	if d.Epoch < 0 || d.Epoch > protocol.MaxEpoch {
-		return fmt.Errorf("registry key %q: an anchor of epoch %d; expected 0 to %d: %w", key, d.Epoch, int64(protocol.MaxEpoch), fault.Corrupt)
+	if d.Epoch < 0 {
+		return fmt.Errorf("registry key %q: an anchor of epoch %d; expected 0 or more: %w", key, d.Epoch, fault.Corrupt)
 	}
 	if d.Anchor == nil {
 		return fmt.Errorf("registry key %q: it has no anchor: %w", key, fault.Corrupt)
@@ -191,12 +191,8 @@ func (d *anchorDoc) next(live map[string]string, by string, floor, now int64) (*
 	if len(why) > 3 {
 		why = append(why[:3], "and others")
 	}
-	epoch := protocol.NextEpoch(max(d.Epoch, floor), now)
-	if err := protocol.CheckEpoch("the ring", epoch, protocol.MaxClaim); err != nil {
-		return nil, err
-	}
 	return &anchorDoc{
-		Format: format, Epoch: epoch, By: by, Reason: strings.Join(why, ", "),
+		Format: format, Epoch: protocol.NextEpoch(max(d.Epoch, floor), now), By: by, Reason: strings.Join(why, ", "),
 		Changed: time.Now().UnixMilli(), Members: live, Anchor: anchor,
 	}, nil
 }

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
 	"testing"
 
 	"github.com/ringfence/ringfence/assign"
-	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/memregistry"
@@ -56,21 +54,6 @@ func FuzzRing(f *testing.F) {
 	})
 }
 
-// The epoch after the highest number would be the lowest one, and every member would believe older news.
-func TestAnAnchorOfAnEpochBeyondItsBoundIsNotBelieved(t *testing.T) {
-	t.Parallel()
-	doc, err := (*anchorDoc)(nil).next(map[string]string{"a": "1"}, "a", 0, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for epoch, good := range map[int64]bool{protocol.MaxEpoch: true, protocol.MaxEpoch + 1: false, 1<<63 - 1: false, -1: false} {
-		doc.Epoch = epoch
-		if err := doc.check("rings/r/anchor"); (err == nil) != good || !good && (!errors.Is(err, fault.Corrupt) || !strings.Contains(err.Error(), "rings/r/anchor")) {
-			t.Errorf("epoch %d: %v", epoch, err)
-		}
-	}
-}
-
 // More members than a ring may have, as only somebody writes who is none, are refused at once: to add
 // them one by one took minutes, and whoever closed waited for that.
 func TestACrowdThatSomebodyMadeUpIsRefused(t *testing.T) {
@@ -86,20 +69,5 @@ func TestACrowdThatSomebodyMadeUpIsRefused(t *testing.T) {
 	crowd["one more"] = "1"
 	if _, err := full.next(crowd, "a", 0, 0); !errors.Is(err, fault.Invalid) {
 		t.Errorf("%v; expected that there are too many", err)
-	}
-}
-
-func TestARingBeginsNoEpochThatNobodyReads(t *testing.T) {
-	t.Parallel()
-	doc, err := (*anchorDoc)(nil).next(map[string]string{"a": "1"}, "a", 0, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for epoch, ok := range map[int64]bool{protocol.MaxClaim - 1: true, protocol.MaxClaim: false, protocol.MaxEpoch: false} {
-		doc.Epoch = epoch
-		next, err := doc.next(map[string]string{"b": "1"}, "b", 0, 0)
-		if ok && (err != nil || next.Epoch != epoch+1) || !ok && (!errors.Is(err, fault.Corrupt) || !strings.Contains(err.Error(), "ring delete")) {
-			t.Errorf("after epoch %d: %+v, %v", epoch, next, err)
-		}
 	}
 }

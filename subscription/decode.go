@@ -22,7 +22,7 @@ var ErrDamaged = fmt.Errorf("%w: no definition that can be used; deleting the su
 
 // ErrNewer says that a newer version has changed a definition, and with it perhaps what is in the journals:
 // this version must leave both alone.
-var ErrNewer = errors.New("a newer version wrote it: upgrade ringfence")
+var ErrNewer = fault.Newer
 
 // decodeDocument reads a definition from a registry that others write to. What a creation would refuse
 // is ErrDamaged: a policy that nobody knows, say, would be taken for one that breaks the order.

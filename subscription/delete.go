@@ -289,7 +289,7 @@ func (c *Subscriptions) Delete(ctx context.Context, name string, force, dry bool
 	switch {
 	case errors.Is(err, errNothing):
 		return nil
-	case force && (errors.Is(err, ErrDamaged) || errors.Is(err, fault.NotFound)):
+	case force && !errors.Is(err, ErrNewer) && (errors.Is(err, ErrDamaged) || errors.Is(err, fault.NotFound)):
 		return c.deleteRest(ctx, name, err, dry)
 	}
 	return err

@@ -10,7 +10,6 @@ import (
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/dispatch"
-	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/subscription/core"
@@ -105,20 +104,11 @@ type Document struct {
 	// Damaged says why a definition of a list can't be used: then it has only a name. "": it can.
 	Damaged string `json:"damaged,omitempty"`
 
-	newer []byte // what a newer version wrote, see Newer; nil: none did
+	newer bool // see Newer
 }
 
 // Newer says that Damaged is for a newer version's sake: the definition is sound, and deleting it is no remedy.
-func (d *Document) Newer() bool { return d.newer != nil }
-
-// Mentions says whether a definition of a newer version has the name of a topic in it.
-func (d *Document) Mentions(topic string) bool {
-	n := protocol.Mentions(d.newer, topic)
-	if topic == d.Name { // it has its own name
-		n--
-	}
-	return n > 0
-}
+func (d *Document) Newer() bool { return d.newer }
 
 // longestName is of a subscription: its groups and topics have it in theirs.
 const longestName = 64
@@ -362,15 +352,12 @@ func (c *Catalog) Begun(ctx context.Context) ([]*Document, error) {
 	for _, e := range snap.Entries {
 		switch d, err := decodeDocument(e); {
 		case errors.Is(err, ErrNewer):
-			all = append(all, &Document{Name: strings.TrimPrefix(e.Key, prefix), Damaged: err.Error(), newer: e.Value})
+			all = append(all, &Document{Name: strings.TrimPrefix(e.Key, prefix), Damaged: err.Error(), newer: true})
 		case err != nil:
 			all = append(all, &Document{Name: strings.TrimPrefix(e.Key, prefix), Damaged: err.Error()})
 		case d.State != deleting:
 			all = append(all, d)
 		}
-	}
-	for _, key := range snap.Odd {
-		all = append(all, &Document{Name: strings.TrimPrefix(key, prefix), Damaged: fmt.Sprintf("registry key %q… can't be a key", key)})
 	}
 	return all, nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/topic"
 )
@@ -54,7 +53,7 @@ func (c *Subscriptions) GuardTopic(ctx context.Context, topicName string, force,
 			errs = append(errs, InUse(topicName, s.Name))
 		case s.Damaged == "":
 		case s.Newer():
-			errs = append(errs, c.guardNewer(ctx, topicName, s, force))
+			errs = append(errs, InUseByNewer(topicName, s))
 		case !force:
 			errs = append(errs, fmt.Errorf("topic %q may be delivered by subscription %q, which can't be read (%s); --force (Force in Go) goes on without it: %w", topicName, s.Name, s.Damaged, fault.Conflict))
 		}
@@ -76,39 +75,15 @@ func (c *Subscriptions) Keep(topicName string) func(context.Context) error {
 	return func(ctx context.Context) error { return c.GuardTopic(ctx, topicName, true, true) }
 }
 
-// guardNewer is fault.Conflict for a topic that a subscription of a newer version consumes, names or keeps what it
-// parks in, and without force for any other: it may do so in a way that nobody here can see.
-func (c *Subscriptions) guardNewer(ctx context.Context, topicName string, s *Document, force bool) error {
-	if d, err := c.topics.Catalog().Get(ctx, topicName); s.Mentions(topicName) || err == nil && c.Owns(s.Name, d) { // or it can't be read either
-		return InUseByNewer(topicName, s)
-	}
-	groups, err := protocol.GroupsOf(ctx, c.reg, GroupPrefix(s.Name))
-	if err != nil {
-		return err
-	}
-	for _, name := range groups {
-		g, err := protocol.NewGroup(c.reg, name)
-		if err != nil {
-			return err
-		}
-		if m, err := g.Meta(ctx); err == nil && m.Topic == topicName { // or it is gone, or says nothing
-			return InUseByNewer(topicName, s)
-		}
-	}
-	if force {
-		return nil
-	}
-	return fmt.Errorf("topic %q may be used by subscription %q: %s: %w", topicName, s.Name, s.Damaged, fault.Conflict)
-}
-
 // InUse is why a topic can't be deleted that a subscription delivers, or keeps what it parks in.
 func InUse(topicName, name string) error {
 	return fmt.Errorf("topic %q is used by subscription %q, with force too: what that has parked, and its dead letters, go with the topic; first \"ringfence subscription delete %s\" (DeleteSubscription in Go): %w", topicName, name, name, fault.Conflict)
 }
 
-// InUseByNewer is why a topic can't be deleted that a subscription of a newer version consumes.
+// InUseByNewer is why a topic can't be deleted, with force too, beside a subscription that a newer version wrote:
+// it may consume the topic in a way that this version can't see.
 func InUseByNewer(topicName string, s *Document) error {
-	return fmt.Errorf("topic %q is used by subscription %q: %s: %w", topicName, s.Name, s.Damaged, fault.Conflict)
+	return fmt.Errorf("topic %q may be used by subscription %q: %s: %w", topicName, s.Name, s.Damaged, fault.Conflict)
 }
 
 // DeleteTopic removes a topic and its records, for good; with a life only that one. Without force it is

@@ -174,9 +174,6 @@ func (c *Catalog) List(ctx context.Context) ([]Listed, error) {
 			list = append(list, Listed{Name: name, Definition: doc.visible()})
 		}
 	}
-	for _, key := range snap.Odd {
-		list = append(list, Listed{Name: strings.TrimPrefix(key, prefix), Err: fmt.Errorf("registry key %q… can't be a key: %w", key, fault.Corrupt)})
-	}
 	return list, nil
 }
 
@@ -337,10 +334,7 @@ func (c *Catalog) store(ctx context.Context, doc *Document, version registry.Ver
 
 // put is store, and returns the version that it has then.
 func (c *Catalog) put(ctx context.Context, doc *Document, version registry.Version) (registry.Version, error) {
-	doc.Format = formatOldest
-	if doc.Left() > 0 {
-		doc.Format = format
-	}
+	doc.Format = format
 	value, err := json.Marshal(doc)
 	if err != nil {
 		return "", fmt.Errorf("topic %q: %w", doc.Name, err)

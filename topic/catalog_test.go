@@ -39,7 +39,7 @@ func newSetup(t *testing.T) *setup {
 // put writes a definition as a process that died half way would leave it.
 func (s *setup) put(t *testing.T, name string, state topic.State, partitions int) {
 	t.Helper()
-	doc := fmt.Sprintf(`{"format":3,"name":%q,"life":"old","state":%q,"storage":[{"name":"%s..0.old","partitions":%d,"k":1}],"produce":0,"router":"modulo","hash":"xxhash64"}`,
+	doc := fmt.Sprintf(`{"format":1,"name":%q,"life":"old","state":%q,"storage":[{"name":"%s..0.old","partitions":%d,"k":1}],"produce":0,"router":"modulo","hash":"xxhash64"}`,
 		name, state, name, partitions)
 	if _, err := s.reg.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: "topics/" + name, Value: []byte(doc)}}}); err != nil {
 		t.Fatal(err)
@@ -148,11 +148,11 @@ func TestDeletionRemovesRecordsAndName(t *testing.T) {
 	}
 }
 
-func TestDefinitionsOfANewerFormatAreRefused(t *testing.T) {
+func TestDefinitionRefusedInANewerFormatOrDamaged(t *testing.T) {
 	t.Parallel()
 	s := newSetup(t)
-	for name, doc := range map[string]string{"newer": `{"format":5,"name":"newer"}`, "damaged": `{"format":`, "hollow": `{"format":3,"name":"hollow","life":"a"}`,
-		"older": `{"format":1,"name":"older"}`, "lifeless": `{"format":3,"name":"lifeless"}`, "nothing": `null`, "nameless": `{"format":5}`} {
+	for name, doc := range map[string]string{"newer": `{"format":5,"name":"newer"}`, "damaged": `{"format":`, "hollow": `{"format":1,"name":"hollow","life":"a"}`,
+		"formless": `{"format":0,"name":"older"}`, "lifeless": `{"format":1,"name":"lifeless"}`, "nothing": `null`, "nameless": `{"format":5}`} {
 		if _, err := s.reg.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: "topics/" + name, Value: []byte(doc)}}}); err != nil {
 			t.Fatal(err)
 		}

@@ -24,12 +24,7 @@ const (
 	maxInternalBytes = 256
 )
 
-// The formats of a definition. One with a retired storage topic is of the newest: a program that does not
-// know of those must not touch it.
-const (
-	formatOldest = 3
-	format       = 4
-)
+const format = 1 // of a definition
 
 // State is where a topic is in its life. Creation and deletion touch the log and the registry;
 // the state lets whoever comes next finish what a crash interrupted.
@@ -186,14 +181,12 @@ func (d *Document) storageConfig(i int) commitlog.TopicConfig {
 
 func decode(key string, value []byte) (*Document, error) {
 	d := new(Document)
-	if err := json.Unmarshal(value, d); err != nil {
-		return nil, fmt.Errorf("registry key %q holds no topic definition: %w: %w", key, fault.Corrupt, err)
+	err := json.Unmarshal(value, d)
+	if d.Format > format { // then its other fields may mean something else
+		return nil, fmt.Errorf("registry key %q: a topic definition of format %d; this version reads format %d: %w", key, d.Format, format, fault.Newer)
 	}
-	if d.Format > format {
-		return nil, fmt.Errorf("topic %q was written in format %d; this version reads up to format %d: upgrade ringfence: %w", strings.TrimPrefix(key, prefix), d.Format, format, fault.Invalid)
-	}
-	if d.Format < formatOldest {
-		return nil, fmt.Errorf("topic %q was written in format %d, by a version before the first release; this version reads formats %d to %d: make it anew: %w", strings.TrimPrefix(key, prefix), d.Format, formatOldest, format, fault.Invalid)
+	if err != nil || d.Format < format {
+		return nil, fmt.Errorf("registry key %q: expected a topic definition of format %d: %w", key, format, errors.Join(fault.Corrupt, err))
 	}
 	if prefix+d.Name != key { // whatever is stored for it would come to another key
 		return nil, fmt.Errorf("registry key %q: the definition of a topic that is called %.*q: %w", key, MaxNameBytes, d.Name, fault.Corrupt)

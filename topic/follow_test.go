@@ -89,12 +89,12 @@ func TestAFollowerSaysThatItHearsNothing(t *testing.T) {
 		tp.Follow(ctx, slog.New(slog.NewTextHandler(said, nil)), func() { heard <- tp.Units() })
 	})
 	<-heard
-	s.edit(t, "a", `"format":3`, `"format":9`)
+	s.edit(t, "a", `"format":1`, `"format":9`)
 	if line := <-said; !strings.Contains(line, "level=WARN") || !strings.Contains(line, "format 9") {
 		t.Errorf("said %s", line)
 	}
 	<-time.After(1200 * time.Millisecond) // it has tried again
-	s.edit(t, "a", `"format":9`, `"format":3`)
+	s.edit(t, "a", `"format":9`, `"format":1`)
 	if line := <-said; !strings.Contains(line, "level=INFO") {
 		t.Errorf("said %s", line)
 	}

@@ -16,12 +16,12 @@ import (
 // A definition in a registry that others write to is refused, with an error of a kind, or usable:
 // every key has a partition, every partition a unit, and every unit its place.
 func FuzzDocument(f *testing.F) {
-	f.Add([]byte(`{"format":3,"name":"x","life":"a","state":"ready","storage":[{"name":"x..0","partitions":1,"k":1}],"router":"modulo","hash":"xxhash64","created":1}`), []byte("key"))
-	f.Add([]byte(`{"format":3,"name":"x","life":"a","state":"ready","storage":[{"name":"x..0","partitions":2,"k":1,"ends":[1,2]},{"name":"x..1","partitions":4,"k":2}],"produce":1,"router":"range","hash":"xxhash64"}`), []byte{0x80})
-	f.Add([]byte(`{"format":3,"life":"a","storage":[{"partitions":4611686018427387904,"k":1},{"partitions":4611686018427387904,"k":4611686018427387904}],"router":"modulo","hash":"murmur2"}`), []byte{})
+	f.Add([]byte(`{"format":1,"name":"x","life":"a","state":"ready","storage":[{"name":"x..0","partitions":1,"k":1}],"router":"modulo","hash":"xxhash64","created":1}`), []byte("key"))
+	f.Add([]byte(`{"format":1,"name":"x","life":"a","state":"ready","storage":[{"name":"x..0","partitions":2,"k":1,"ends":[1,2]},{"name":"x..1","partitions":4,"k":2}],"produce":1,"router":"range","hash":"xxhash64"}`), []byte{0x80})
+	f.Add([]byte(`{"format":1,"life":"a","storage":[{"partitions":4611686018427387904,"k":1},{"partitions":4611686018427387904,"k":4611686018427387904}],"router":"modulo","hash":"murmur2"}`), []byte{})
 	many := strings.Repeat(`{"name":"x..0","partitions":4096,"k":1},`, protocol.MaxUnits/commitlog.MaxPartitions+1)
-	f.Add([]byte(`{"format":3,"name":"x","life":"a","storage":[`+strings.TrimSuffix(many, ",")+`],"router":"modulo","hash":"xxhash64"}`), []byte{})
-	f.Add([]byte(`{"format":3,"name":"x","life":"a","storage":[{"name":"x..0","partitions":1,"k":1},{"name":"x..1","partitions":1,"k":1,"creating":true}],"produce":1,"router":"modulo","hash":"xxhash64"}`), []byte{})
+	f.Add([]byte(`{"format":1,"name":"x","life":"a","storage":[`+strings.TrimSuffix(many, ",")+`],"router":"modulo","hash":"xxhash64"}`), []byte{})
+	f.Add([]byte(`{"format":1,"name":"x","life":"a","storage":[{"name":"x..0","partitions":1,"k":1},{"name":"x..1","partitions":1,"k":1,"creating":true}],"produce":1,"router":"modulo","hash":"xxhash64"}`), []byte{})
 	f.Fuzz(func(t *testing.T, value, key []byte) {
 		var d *Document
 		var err error

@@ -66,7 +66,7 @@ func (s *State) expireAbsent() {
 			continue
 		}
 		a.sent = true
-		s.batch = append(s.batch, write{kind: wExpire, txn: s.cfg.Group.ForgetTxn(a.id, s.view.Strays[a.id], s.view.MetaVersion)})
+		s.batch = append(s.batch, write{kind: wExpire, txn: s.cfg.Group.ForgetTxn(a.id, s.view.MetaVersion)})
 	}
 }
 
@@ -265,7 +265,7 @@ func (s *State) storePlan(targets []string, reason string) {
 		Targets: targets, First: s.plan.first, Assignor: s.cfg.Assignor.Name(),
 	}
 	if s.view.Assignment != nil {
-		doc.Version = s.view.Assignment.Version%protocol.MaxEpoch + 1 // for people; a stranger may have written any
+		doc.Version = s.view.Assignment.Version + 1
 	}
 	txn := s.cfg.Group.PlanTxn(doc, s.view.AssignmentVersion, s.view.MetaVersion)
 	if size := len(txn.Puts[0].Value); size > registry.MaxValueBytes {

@@ -126,12 +126,12 @@ func (s *State) find(id string) (int, bool) {
 	})
 }
 
-// placeOf is the version of what is in the place of a member: its entry, a stray, or nothing.
+// placeOf is the version of a member's entry; "": it has none.
 func (s *State) placeOf(id string) registry.Version {
 	if i, ok := s.find(id); ok {
 		return s.view.MemberVersions[i]
 	}
-	return s.view.Strays[id]
+	return ""
 }
 
 // join puts the member entry, in a group that is there: the group's document goes with it when there

@@ -35,9 +35,7 @@ func (s *State) reconcile(n int) {
 		}
 		s.lose(n, v.Owner.Member, why)
 	}
-	if v.Owner.Epoch < protocol.MaxClaim { // else a stranger's, and no one's who has put back what was there before
-		u.seen = max(u.seen, v.Owner.Epoch)
-	}
+	u.seen = max(u.seen, v.Owner.Epoch)
 	switch {
 	case !u.granted && v.Damage() != nil:
 		s.tellDamage(n)
@@ -125,9 +123,6 @@ func (s *State) whyFree(o *protocol.Owner) string {
 // that it is the one to start from when the claim is applied; and so is that the dead have not
 // come back.
 func (s *State) claim(n int, why, dead string) {
-	if !s.mayBegin(n, protocol.MaxClaim) {
-		return
-	}
 	u, v := &s.units[n], &s.view.Units[n]
 	owner := protocol.Owner{
 		Member: s.cfg.Member, Incarnation: s.cfg.Incarnation, Epoch: s.nextEpoch(n), After: v.Owner.Epoch, Reason: why, Since: s.wall,
@@ -145,17 +140,6 @@ func (s *State) claim(n int, why, dead string) {
 func (s *State) nextEpoch(n int) int64 {
 	last := max(s.view.Units[n].Owner.Epoch, s.units[n].seen)
 	return protocol.NextEpoch(last, s.view.Time+(s.now-s.viewAt).Milliseconds())
-}
-
-// mayBegin says whether there is an epoch left for the unit's next owner, and tells people once when not.
-func (s *State) mayBegin(n int, most int64) bool {
-	u, epoch := &s.units[n], s.nextEpoch(n)
-	err := protocol.CheckEpoch(fmt.Sprintf("unit %d of group %q", n, s.cfg.Group.Name()), epoch, most)
-	if err != nil && u.refused != s.view.Units[n].OwnerVersion {
-		u.refused = s.view.Units[n].OwnerVersion
-		s.out = append(s.out, Report{Kind: Trouble, Unit: n, Epoch: s.view.Units[n].Owner.Epoch, Text: "nobody can own it", Err: err})
-	}
-	return err == nil
 }
 
 // own begins the time as owner that the view shows.
@@ -286,9 +270,6 @@ func (s *State) late(n int) {
 // without an owner: there is nobody. Given to ourselves it begins a new epoch, of which a handler
 // that was left behind is no part.
 func (s *State) handoff(n int, target, reason string) {
-	if !s.mayBegin(n, protocol.MaxEpoch) {
-		return
-	}
 	u, v := &s.units[n], &s.view.Units[n]
 	h := protocol.Handoff{Grant: u.grant, After: v.CheckpointVersion}
 	owner := protocol.Owner{Epoch: s.nextEpoch(n), After: u.grant.Epoch, Since: s.wall, Reason: reason}

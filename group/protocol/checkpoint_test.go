@@ -3,7 +3,6 @@ package protocol_test
 import (
 	"errors"
 	"fmt"
-	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -119,21 +118,13 @@ func TestPositionsThatDifferAreNotTheSame(t *testing.T) {
 	}
 }
 
-func TestFailingRecordsThatNobodyCanHaveStoredAreRefused(t *testing.T) {
+func TestUnitRefusesFailingRecordsThatContradictEachOther(t *testing.T) {
 	t.Parallel()
-	many := make([]protocol.Failing, protocol.MaxFailing+1)
-	for i := range many {
-		many[i] = protocol.Failing{Offset: int64(i), Attempts: 1}
-	}
 	for name, bad := range map[string][]protocol.Failing{
-		"too many":         many,
 		"out of order":     {{Offset: 2, Attempts: 1}, {Offset: 1, Attempts: 1}},
 		"twice":            {{Offset: 2, Attempts: 1}, {Offset: 2, Attempts: 1}},
 		"no attempt":       {{Offset: 2}},
-		"a negative pause": {{Offset: 2, Attempts: 1, Pause: -1}},
-		"endless attempts": {{Offset: 2, Attempts: 1 << 40}},
 		"a negative place": {{Offset: -2, Attempts: 1}},
-		"a time far out":   {{Offset: 2, Attempts: 1, Due: math.MaxInt64}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

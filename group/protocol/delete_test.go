@@ -2,8 +2,6 @@ package protocol_test
 
 import (
 	"context"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/ringfence/ringfence/group/protocol"
@@ -119,8 +117,8 @@ func TestWhatIsLeftOfADeletedGroupIsInNobodysWay(t *testing.T) {
 		leave(f)
 		st, err := f.g.Load(t.Context(), true)
 		must(t, err)
-		if st.Meta != nil || len(st.Strange) != 3 {
-			t.Errorf("meta %+v; the strange keys are %q, want 3", st.Meta, st.Strange)
+		if st.Meta != nil || !st.Leftover {
+			t.Errorf("meta %+v, leftover %t", st.Meta, st.Leftover)
 		}
 		must(t, heal(f.g))
 		if keys := f.keys(); len(keys) > 0 {
@@ -133,51 +131,26 @@ func TestWhatIsLeftOfADeletedGroupIsInNobodysWay(t *testing.T) {
 	must(t, err)
 	st, err := f.g.Load(t.Context(), true)
 	must(t, err)
-	if len(st.Strange) > 0 || st.Units[0].Checkpoint != nil {
-		t.Errorf("a new group begins with %+v, strange %q", st.Units[0], st.Strange)
+	if st.Leftover || st.Units[0].Checkpoint != nil {
+		t.Errorf("a new group begins with %+v, leftover %t", st.Units[0], st.Leftover)
 	}
 }
 
-// A store that went back may show units that the group has not got yet. They are named, not in the way.
-func TestUnitsThatAGroupHasNotGotAreNamed(t *testing.T) {
+// A store that went back may show units that the group has not got yet.
+func TestLoadPassesOverUnitsBeyondTheGroup(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, 2)
 	f.put(f.g.OwnerKey(5), `{"member":"x","incarnation":"x1","epoch":9}`)
 	f.put(f.g.CheckpointKey(6), `{}`)
 	st, err := f.g.Load(t.Context(), true)
 	must(t, err)
-	if got := strings.Join(st.Strange, " "); got != f.g.OwnerKey(5)+" "+f.g.CheckpointKey(6) {
-		t.Errorf("the strange keys are %q", got)
+	if len(st.Units) != 2 {
+		t.Errorf("the group has %d units; expected 2", len(st.Units))
 	}
 	must(t, f.g.Grow(t.Context(), 8))
 	st, err = f.g.Load(t.Context(), true)
 	must(t, err)
-	if len(st.Strange) > 0 || st.Units[5].Owner.Epoch != 9 {
-		t.Errorf("in a group of 8, unit 5 is %+v and strange %q", st.Units[5], st.Strange)
-	}
-}
-
-// Who took one for the owner of unit 0 would claim it, find its own entry, and claim it again, for ever.
-func TestAnEntryUnderAnotherNameIsStrange(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t, 2)
-	f.join("a", "a1")
-	put := func(key, value string) string {
-		_, err := f.h.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: key, Value: []byte(value)}}})
-		must(t, err)
-		return key
-	}
-	prefix := strings.TrimSuffix(f.g.OwnerKey(0), "00000000")
-	want := []string{put(f.g.MemberKey("b"), `{"id":"a","incarnation":"b1"}`), put(f.g.MemberKey("c"), `{}`)}
-	for _, unit := range []string{"+0", "0", "a/b/0", "a/00000000"} {
-		want = append(want, put(prefix+unit, `{"member":"b","incarnation":"b1","epoch":1}`))
-	}
-	want = append(want, put(strings.TrimSuffix(f.g.CheckpointKey(0), "00000000")+"0", `{"positions":[{"storage":0,"partition":0,"next":7}],"epoch":1}`))
-	st, err := f.g.Load(t.Context(), true)
-	must(t, err)
-	slices.Sort(want)
-	slices.Sort(st.Strange)
-	if !slices.Equal(st.Strange, want) || len(st.Members) != 1 || st.Units[0].OwnerVersion != "" || st.Units[0].Checkpoint != nil {
-		t.Errorf("strange are %q, expected %q; members %+v, unit 0 %+v", st.Strange, want, st.Members, st.Units[0])
+	if st.Units[5].Owner.Epoch != 9 {
+		t.Errorf("in a group of 8, unit 5 is %+v", st.Units[5])
 	}
 }

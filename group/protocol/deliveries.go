@@ -2,9 +2,6 @@ package protocol
 
 import (
 	"encoding/json"
-	"fmt"
-
-	"github.com/ringfence/ringfence/internal/fault"
 )
 
 // Deliveries is what the owner of a subscription's shard tells people of its work: nothing is decided by it. It is
@@ -36,8 +33,6 @@ type EndpointPart struct {
 // MaxWhyBytes bounds what a checkpoint says about an outage.
 const MaxWhyBytes = 256
 
-const mostTold = 1 << 30 // attempts, in a second or under way
-
 // Same says whether two tell the same, whenever that was; nil is one that tells nothing.
 func (d *Deliveries) Same(o *Deliveries) bool {
 	var a, b Deliveries
@@ -53,25 +48,6 @@ func (d *Deliveries) Same(o *Deliveries) bool {
 }
 
 func same[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
-
-func (d *Deliveries) check() error {
-	if d == nil {
-		return nil
-	}
-	moment := func(ms int64) bool { return ms >= 0 && ms <= lastMoment }
-	told := func(n float64) bool { return n >= 0 && n <= mostTold }
-	ok := moment(d.At) && told(d.Eased) && told(d.Rate) && told(float64(d.Running))
-	if h := d.HeldBack; h != nil {
-		ok = ok && moment(h.Since) && moment(h.Next) && len(h.Why) <= MaxWhyBytes
-	}
-	if e := d.Endpoint; e != nil {
-		ok = ok && told(e.Rate) && told(e.RateHere) && told(float64(e.Concurrency)) && told(float64(e.ConcurrencyHere))
-	}
-	if !ok {
-		return fmt.Errorf("a checkpoint with deliveries that can't be: expected times and numbers from 0 on, and at most %d bytes about an outage: %w", MaxWhyBytes, fault.Corrupt)
-	}
-	return nil
-}
 
 // append adds it to the stored form of a checkpoint.
 func (d *Deliveries) append(b []byte) []byte {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -137,7 +138,7 @@ func (g *Group) Delete(ctx context.Context) error {
 				e = x
 			case x.Key == plan.Key:
 				plan.Version = x.Version
-			case strings.HasPrefix(x.Key, members) && x.Session != "":
+			case strings.HasPrefix(x.Key, members):
 				member, live = strings.TrimPrefix(x.Key, members), live+1
 			}
 		}
@@ -172,7 +173,7 @@ func (g *Group) Delete(ctx context.Context) error {
 }
 
 // Destroy is Delete of whatever there is: also of a group that has members, which end as after any deletion,
-// and of one whose documents can't be read.
+// and of one whose documents can't be read. A group that a newer version wrote stays: fault.Newer.
 func (g *Group) Destroy(ctx context.Context) error {
 	for range tries {
 		e, err := g.r.Lookup(ctx, g.MetaKey())
@@ -181,7 +182,9 @@ func (g *Group) Destroy(ctx context.Context) error {
 		}
 		if e.Version != "" {
 			var m Meta
-			if decode(e, &m) != nil {
+			if err := decode(e, &m); errors.Is(err, fault.Newer) {
+				return err
+			} else if err != nil {
 				m = Meta{Format: metaFormat, Life: rand.Text(), Units: 1} // of what is to be removed it need say no more
 			} else if g.over(m) {
 				return nil

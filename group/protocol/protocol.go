@@ -62,11 +62,11 @@ func (g *Group) WithdrawTxn(member string, seen registry.Version) registry.Txn {
 	return registry.Txn{Checks: []registry.Check{{Key: key, Version: seen}}, Deletes: []string{key}}
 }
 
-// ForgetTxn ends the restart window of a static member that has not come back. Checks: that there is
-// nothing in its place but the stray of that version ("": nothing at all), the document.
-func (g *Group) ForgetTxn(member string, stray, meta registry.Version) registry.Txn {
+// ForgetTxn ends the restart window of a static member that has not come back. Checks: that it has no
+// entry, the document.
+func (g *Group) ForgetTxn(member string, meta registry.Version) registry.Txn {
 	return registry.Txn{
-		Checks:  []registry.Check{{Key: g.MemberKey(member), Version: stray}, {Key: g.MetaKey(), Version: meta}},
+		Checks:  []registry.Check{{Key: g.MemberKey(member)}, {Key: g.MetaKey(), Version: meta}},
 		Deletes: []string{g.StaticKey(member)},
 	}
 }
@@ -160,18 +160,16 @@ func (g *Group) CommitTxn(grant Grant, c Checkpoint, after registry.Version) reg
 }
 
 // putCheckpoint stamps the checkpoint with the grant's epoch, also when an earlier owner got there, and
-// the store has lost it. What is for people is left out when with it there would be too much to be stored, or
-// what nobody would read; then the finished ranges and the failing records: what was in them may be repeated,
-// but the checkpoint moves.
+// the store has lost it. A checkpoint that is too large loses first what is for people, then the finished
+// ranges and the failing records: what was in them may be repeated, but the checkpoint moves.
 func (g *Group) putCheckpoint(grant Grant, c Checkpoint) registry.Put {
 	c.Epoch = grant.Epoch
 	value := c.Encode()
-	fits := func() bool { return len(value) <= registry.MaxValueBytes && c.check() == nil }
-	if !fits() && c.Deliveries != nil {
+	if len(value) > registry.MaxValueBytes && c.Deliveries != nil {
 		c.Deliveries = nil
 		value = c.Encode()
 	}
-	if !fits() {
+	if len(value) > registry.MaxValueBytes {
 		bare := make([]Position, len(c.Positions))
 		for i, p := range c.Positions {
 			p.Done, p.Failing = nil, nil

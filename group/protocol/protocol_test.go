@@ -233,12 +233,12 @@ func TestPlansAndDocumentsOfAGroupThatIsGoneAreRefused(t *testing.T) {
 	meta, err := f.h.Get(ctx, f.g.MetaKey())
 	must(t, err)
 	_, a := f.join("a", "a1")
-	wantErr(t, f.send(f.g.ForgetTxn("a", "", meta.Version)), registry.ErrConflict) // it is there
+	wantErr(t, f.send(f.g.ForgetTxn("a", meta.Version)), registry.ErrConflict) // it is there
 	must(t, a.Session.Close(ctx))
 	late := []registry.Txn{
 		f.g.PlanTxn(protocol.Assignment{Version: 1}, "", meta.Version),
 		f.g.MetaTxn(protocol.Meta{Topic: "payments", Units: 9}, meta.Version),
-		f.g.ForgetTxn("a", "", meta.Version),
+		f.g.ForgetTxn("a", meta.Version),
 	}
 	must(t, f.g.Delete(ctx))
 	for _, txn := range late {

@@ -2,11 +2,175 @@ package protocol
 
 import (
 	"context"
-	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ringfence/ringfence/registry"
 )
+
+// State is a consistent reading of a group.
+type State struct {
+	Revision          int64
+	Time              int64 // the store's time of day, Unix ms
+	Meta              *Meta // nil: the group does not exist
+	MetaVersion       registry.Version
+	Members           []Member
+	MemberVersions    []registry.Version
+	Static            []StaticMember
+	Units             []Unit // Meta.Units of them; without checkpoints unless asked for
+	Assignment        *Assignment
+	AssignmentVersion registry.Version
+	AssignmentDamage  error // of what can't be read: it counts as none, and the next plan replaces it
+	Control           Control
+	ControlVersion    registry.Version
+	// Leftover: the group does not exist, and entries of a deleted one are still there, see Heal.
+	Leftover bool
+}
+
+// unreadable is a member of whose entry only the key says anything.
+func unreadable(id string) Member { return Member{ID: id, Draining: true, Unreadable: true} }
+
+// Load reads the group's state in one consistent list; with checkpoints it takes a second one,
+// of which each checkpoint is at least as new as its owner entry. An owner or a checkpoint that can't be
+// read is an error that names its key, see Survey.
+func (g *Group) Load(ctx context.Context, checkpoints bool) (*State, error) {
+	st, err := g.Survey(ctx, checkpoints)
+	if err != nil {
+		return nil, err
+	}
+	for i := range st.Units {
+		if err := st.Units[i].Damage(); err != nil {
+			return nil, err
+		}
+	}
+	return st, nil
+}
+
+// Survey is Load for who can do without the units that can't be read: those say so, and stop no other.
+func (g *Group) Survey(ctx context.Context, checkpoints bool) (*State, error) {
+	return g.survey(ctx, checkpoints, func(units int, _ []registry.Entry) []Unit {
+		all := make([]Unit, units)
+		for i := range all {
+			all[i].Number = i
+		}
+		return all
+	})
+}
+
+// Sketch is Survey for who only looks: of the units it has those alone that the store has something of, by
+// number. So it takes no room for units that are nothing but a number in the document.
+func (g *Group) Sketch(ctx context.Context, checkpoints bool) (*State, error) {
+	return g.survey(ctx, checkpoints, func(units int, known []registry.Entry) []Unit {
+		var all []Unit
+		for _, e := range known {
+			if n, err := unitOf(e.Key); err == nil && n < units {
+				all = append(all, Unit{Number: n})
+			}
+		}
+		slices.SortFunc(all, func(a, b Unit) int { return a.Number - b.Number })
+		return slices.CompactFunc(all, func(a, b Unit) bool { return a.Number == b.Number })
+	})
+}
+
+// survey reads a group; units makes those of so many that it has room for, of what the store has of units.
+func (g *Group) survey(ctx context.Context, checkpoints bool, units func(int, []registry.Entry) []Unit) (*State, error) {
+	snap, err := g.r.List(ctx, g.WatchPrefix())
+	if err != nil {
+		return nil, err
+	}
+	st := &State{Revision: snap.Revision, Time: snap.Time}
+	var owners []registry.Entry
+	for _, e := range snap.Entries {
+		rest := strings.TrimPrefix(e.Key, g.WatchPrefix())
+		kind, _, _ := strings.Cut(rest, "/")
+		switch kind {
+		case "meta":
+			st.Meta, st.MetaVersion = new(Meta), e.Version
+			err = decode(e, st.Meta)
+		case "members":
+			var m Member
+			id := strings.TrimPrefix(rest, "members/")
+			if decode(e, &m) != nil || m.ID != id {
+				m = unreadable(id)
+			}
+			st.Members = append(st.Members, m)
+			st.MemberVersions = append(st.MemberVersions, e.Version)
+		case "static":
+			var m StaticMember
+			err = decode(e, &m)
+			st.Static = append(st.Static, m)
+		case "assignment":
+			st.Assignment, st.AssignmentVersion = new(Assignment), e.Version
+			if st.AssignmentDamage = decode(e, st.Assignment); st.AssignmentDamage != nil {
+				st.Assignment = nil
+			}
+		case "control":
+			st.ControlVersion = e.Version
+			err = decode(e, &st.Control)
+		case "owners":
+			owners = append(owners, e)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if st.Meta == nil || st.Meta.Deleting {
+		st.Meta, st.MetaVersion = nil, ""
+		points, err := g.r.List(ctx, g.checkpoints)
+		st.Leftover = len(snap.Entries)+len(points.Entries) > 0
+		return st, err
+	}
+	var stored []registry.Entry
+	if checkpoints {
+		points, err := g.r.List(ctx, g.checkpoints)
+		if err != nil {
+			return nil, err
+		}
+		stored = points.Entries
+	}
+	st.Units = units(st.Meta.Units, slices.Concat(owners, stored))
+	for _, e := range owners {
+		u := st.known(e.Key)
+		if u == nil {
+			continue
+		}
+		u.OwnerVersion = e.Version
+		if err := decode(e, &u.Owner); err != nil {
+			u.Owner, u.OwnerDamage = Owner{}, &DamagedUnitError{u.Number, err}
+		}
+	}
+	for _, e := range stored {
+		u, c := st.known(e.Key), new(Checkpoint)
+		if u == nil {
+			continue
+		}
+		u.CheckpointVersion = e.Version
+		if err := decode(e, c); err != nil {
+			u.CheckpointDamage = &DamagedUnitError{u.Number, err}
+			continue
+		}
+		u.Checkpoint = c
+	}
+	return st, nil
+}
+
+// known is the unit that a key is of; nil: the group has no such unit.
+func (st *State) known(key string) *Unit {
+	n, err := unitOf(key)
+	if err != nil {
+		return nil
+	}
+	return st.Unit(n)
+}
+
+// Unit is what is known of a unit; nil: the store has nothing of it, or there is no such unit.
+func (st *State) Unit(n int) *Unit {
+	at, ok := slices.BinarySearchFunc(st.Units, n, func(u Unit, n int) int { return u.Number - n })
+	if !ok {
+		return nil
+	}
+	return &st.Units[at]
+}
 
 // Member returns the live member of that ID and the version of its entry.
 func (st *State) Member(id string) (Member, registry.Version, bool) {
@@ -22,73 +186,4 @@ func (st *State) Member(id string) (Member, registry.Version, bool) {
 func (st *State) Alive(o Owner) bool {
 	m, _, ok := st.Member(o.Member)
 	return ok && o.Member != "" && (m.Unreadable || m.Incarnation == o.Incarnation)
-}
-
-// Grant is the right of the unit's present owner. It is for that owner itself, to go on under
-// the epoch that a handoff or a seek gave it; ok is false when somebody else owns the unit.
-func (u *Unit) Grant(member, incarnation string) (_ Grant, ok bool) {
-	if u.OwnerVersion == "" || u.Owner.Member != member || u.Owner.Incarnation != incarnation {
-		return Grant{}, false
-	}
-	return Grant{Unit: u.Number, Epoch: u.Owner.Epoch, Version: u.OwnerVersion}, true
-}
-
-// Unit reads the owner and the checkpoint of one unit. The checkpoint is at least as new as the
-// owner entry: read after a claim, nobody of an earlier epoch can change it any more.
-func (g *Group) Unit(ctx context.Context, unit int) (Unit, error) {
-	u := Unit{Number: unit}
-	if unit < 0 {
-		return u, fmt.Errorf("unit %d of group %q: %w", unit, g.name, registry.ErrInvalid)
-	}
-	e, err := read(ctx, g.r, g.OwnerKey(unit), &u.Owner)
-	if err != nil {
-		return u, err
-	}
-	u.OwnerVersion = e.Version
-	var c Checkpoint
-	if e, err = read(ctx, g.r, g.CheckpointKey(unit), &c); err != nil {
-		return u, err
-	}
-	if e.Version != "" {
-		u.Checkpoint, u.CheckpointVersion = &c, e.Version
-	}
-	return u, nil
-}
-
-// Units reads all units with their checkpoints; ErrNotFound when the group does not exist.
-func (g *Group) Units(ctx context.Context) ([]Unit, error) {
-	st, err := g.load(ctx, true)
-	if err != nil {
-		return nil, err
-	}
-	return st.Units, nil
-}
-
-// ActiveMembers lists the members whose sessions live, by ID.
-func (g *Group) ActiveMembers(ctx context.Context) ([]Member, error) {
-	snap, err := g.r.List(ctx, g.WatchPrefix()+"members/")
-	if err != nil {
-		return nil, err
-	}
-	out := make([]Member, 0, len(snap.Entries))
-	for _, e := range snap.Entries {
-		if e.Session == "" {
-			continue // see State.Strange
-		}
-		var m Member
-		if decode(e, &m) != nil {
-			m = unreadable(strings.TrimPrefix(e.Key, g.MemberKey("")))
-		}
-		out = append(out, m)
-	}
-	return out, nil
-}
-
-// load is Load of a group that has to exist.
-func (g *Group) load(ctx context.Context, checkpoints bool) (*State, error) {
-	st, err := g.Load(ctx, checkpoints)
-	if err == nil && st.Meta == nil {
-		err = fmt.Errorf("group %q: %w", g.name, registry.ErrNotFound)
-	}
-	return st, err
 }

@@ -31,7 +31,7 @@ func TestListsNameDamagedEntries(t *testing.T) {
 		}
 	}
 	_, err = reg.Txn(t.Context(), registry.Txn{Puts: []registry.Put{
-		{Key: "topics/bomb", Value: []byte(`{"format":3,"name":"bomb","life":"a","state":"ready","storage":[{"name":"b","partitions":1099511627776,"k":1}],"router":"modulo","hash":"xxhash64"}`)},
+		{Key: "topics/bomb", Value: []byte(`{"format":1,"name":"bomb","life":"a","state":"ready","storage":[{"name":"b","partitions":1099511627776,"k":1}],"router":"modulo","hash":"xxhash64"}`)},
 		{Key: "groups/worse/meta", Value: []byte(`{"topic":"sound","units":1099511627776}`)},
 		{Key: "rings/round/meta", Value: []byte(`{"format":1,"mode":"anchor"}`)},
 		{Key: "rings/bomb/meta", Value: []byte(`{"format":1,"mode":"table","slots":1099511627776}`)},

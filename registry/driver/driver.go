@@ -77,9 +77,6 @@ type Snapshot struct {
 	// Time is the store's time of day when it was read, in Unix milliseconds: of its server, so
 	// that all who read have the same clock, or of this host where the store has no clock.
 	Time int64
-	// Odd is how keys begin that can't be keys, such as one of a megabyte, which somebody else has written: a
-	// few of them. Package registry sets it, and takes their entries away.
-	Odd []string
 }
 
 // Registry is a store. All methods may be called concurrently. A store that can't be reached is

@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/group/protocol"
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
@@ -170,8 +171,8 @@ func (s *Shard) Started() <-chan struct{} { return s.started }
 // else's (fault.Fenced; a group.Outrun says above which epoch it has to be claimed), or its journal can't be read (fault.Corrupt …). It joins what it started.
 func (s *Shard) Run(ctx context.Context) error {
 	defer close(s.over)
-	if err := protocol.CheckEpoch("its journal", s.cfg.Epoch, core.MaxEpoch); err != nil {
-		return fmt.Errorf("subscription %q, shard %d: %w", s.cfg.Name, s.cfg.Shard, err)
+	if s.cfg.Epoch > core.MaxEpoch {
+		return fmt.Errorf("subscription %q, shard %d: epoch %d; its journal can have %d at most: %w", s.cfg.Name, s.cfg.Shard, s.cfg.Epoch, int64(core.MaxEpoch), fault.Corrupt)
 	}
 	inner, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

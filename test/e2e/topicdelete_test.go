@@ -9,8 +9,8 @@ import (
 	"github.com/ringfence/ringfence/internal/testlog"
 )
 
-// What a newer version wrote is nothing to go on without: where it names the topic, that stays, with force too;
-// where it does not, force says what it passes over. Nobody is told to use force.
+// A topic stays, with force too, beside a group or subscription that a newer version wrote, and the error says to
+// upgrade. Force passes over what is damaged, and the log says so.
 func TestATopicIsNotDeletedFromUnderWhatANewerVersionWrote(t *testing.T) {
 	t.Parallel()
 	const (
@@ -25,11 +25,11 @@ func TestATopicIsNotDeletedFromUnderWhatANewerVersionWrote(t *testing.T) {
 	}{
 		"a subscription that nobody has delivered yet": {"subscriptions/mailing", `{"format":99,"name":"mailing","topic":"orders"}`, "", no, `subscription "mailing"`},
 		"one of several topics":                        {"subscriptions/mailing", `{"format":99,"name":"mailing","from":{"topics":["mails","orders"]}}`, "", no, `subscription "mailing"`},
-		"one that is called as the topic":              {"subscriptions/orders", `{"format":99,"name":"orders","topic":"mails"}`, "", force, `subscription "orders"`},
-		"one that says nothing of topics":              {"subscriptions/mailing", `{"format":99,"name":"mailing"}`, "", force, `subscription "mailing"`},
+		"one that is called as the topic":              {"subscriptions/orders", `{"format":99,"name":"orders","topic":"mails"}`, "", no, `subscription "orders"`},
+		"one that says nothing of topics":              {"subscriptions/mailing", `{"format":99,"name":"mailing"}`, "", no, `subscription "mailing"`},
 		"a group":                                      {"groups/g/meta", `{"format":99,"topic":"orders","life":"a","units":1}`, "", no, `group "g"`},
 		"a group of other types":                       {"groups/g/meta", `{"format":99,"topic":["orders"],"life":7}`, "", no, `group "g"`},
-		"a group of another topic":                     {"groups/g/meta", `{"format":99,"topic":"mails"}`, "", force, `group "g"`},
+		"a group of another topic":                     {"groups/g/meta", `{"format":99,"topic":"mails"}`, "", no, `group "g"`},
 		"a damaged group":                              {"groups/g/meta", `{"format":`, "", force, `group "g"`},
 		"a damaged subscription":                       {"subscriptions/mailing", `{"format":`, "", force, `subscription "mailing"`},
 		"what a subscription has parked":               {"subscriptions/billing", `{"format":99,"name":"billing"}`, "journal", no, `subscription "billing"`},
@@ -74,10 +74,11 @@ func TestATopicIsNotDeletedFromUnderWhatANewerVersionWrote(t *testing.T) {
 	}
 }
 
-// Force removes what can't be read where it is named, and says so; and then all of it.
-func TestForceSaysWhatItRemovesThatCantBeRead(t *testing.T) {
+// Force removes a damaged group or subscription, and the log names it. What a newer version wrote stays.
+func TestForceRemovesWhatIsDamagedAndNotWhatIsNewer(t *testing.T) {
 	t.Parallel()
-	for name, meta := range map[string]string{"newer": `{"format":99,"life":7,"topic":["orders"]}`, "damaged": `{"format":`} {
+	const newer, damaged = `{"format":99,"life":7,"topic":["orders"]}`, `{"format":`
+	for name, meta := range map[string]string{"newer": newer, "damaged": damaged} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, _ := parked(t)
@@ -90,7 +91,19 @@ func TestForceSaysWhatItRemovesThatCantBeRead(t *testing.T) {
 			if err := rf.DeleteGroup(ctx, "g", nil); err == nil || name == "newer" && (!strings.Contains(err.Error(), "upgrade") || strings.Contains(err.Error(), "orce")) {
 				t.Errorf("without force: %v", err)
 			}
-			must(t, rf.DeleteGroup(ctx, "g", &ringfence.DeleteGroupOptions{Force: true}))
+			err = rf.DeleteGroup(ctx, "g", &ringfence.DeleteGroupOptions{Force: true})
+			if meta == newer {
+				if err == nil || !strings.Contains(err.Error(), "upgrade") {
+					t.Errorf("with force: %v; expected that a newer version wrote the group", err)
+				}
+				forge(t, s, "subscriptions/billing", meta)
+				err = rf.DeleteSubscription(ctx, "billing", &ringfence.DeleteSubscriptionOptions{Force: true})
+				if err == nil || !strings.Contains(err.Error(), "upgrade") {
+					t.Errorf("with force: %v; expected that a newer version wrote the subscription", err)
+				}
+				return
+			}
+			must(t, err)
 			if !strings.Contains(said.String(), "group=g ") {
 				t.Errorf("people were told %q; expected which group went", said.String())
 			}

@@ -1,0 +1,123 @@
+package protocol
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/ringfence/ringfence/registry"
+)
+
+// Unit is what the registry knows of one unit. A unit that nobody ever owned has a zero Owner
+// (Epoch 0) and version "".
+type Unit struct {
+	Number            int
+	Owner             Owner
+	OwnerVersion      registry.Version
+	Checkpoint        *Checkpoint // nil: none was ever written
+	CheckpointVersion registry.Version
+
+	// What is stored in the place of the owner or of the checkpoint, and is none: nobody may claim the unit,
+	// or begin it, as nobody knows who owns it and how far it got. A seek puts both in order.
+	OwnerDamage, CheckpointDamage error
+}
+
+// DamagedUnitError says that what is stored of a unit can't be read.
+type DamagedUnitError struct {
+	Unit int
+	Err  error // names the key
+}
+
+func (e *DamagedUnitError) Error() string { return e.Err.Error() }
+
+func (e *DamagedUnitError) Unwrap() error { return e.Err }
+
+// Damage is what keeps a unit from being worked on; nil: nothing does.
+func (u *Unit) Damage() error {
+	if u.OwnerDamage != nil {
+		return u.OwnerDamage
+	}
+	return u.CheckpointDamage
+}
+
+// Grant is the right to write the checkpoint of a unit, as it was given at a claim or handoff.
+type Grant struct {
+	Unit    int
+	Epoch   int64
+	Version registry.Version // of the owner entry when it was granted: the fence
+}
+
+// Grant is the right of the unit's present owner. It is for that owner itself, to go on under
+// the epoch that a handoff or a seek gave it; ok is false when somebody else owns the unit.
+func (u *Unit) Grant(member, incarnation string) (_ Grant, ok bool) {
+	if u.OwnerVersion == "" || u.Owner.Member != member || u.Owner.Incarnation != incarnation {
+		return Grant{}, false
+	}
+	return Grant{Unit: u.Number, Epoch: u.Owner.Epoch, Version: u.OwnerVersion}, true
+}
+
+// Unit reads the owner and the checkpoint of one unit. The checkpoint is at least as new as the
+// owner entry: read after a claim, nobody of an earlier epoch can change it any more.
+func (g *Group) Unit(ctx context.Context, unit int) (Unit, error) {
+	u := Unit{Number: unit}
+	if unit < 0 {
+		return u, fmt.Errorf("unit %d of group %q: %w", unit, g.name, registry.ErrInvalid)
+	}
+	e, err := read(ctx, g.r, g.OwnerKey(unit), &u.Owner)
+	if err != nil {
+		return u, err
+	}
+	u.OwnerVersion = e.Version
+	var c Checkpoint
+	if e, err = read(ctx, g.r, g.CheckpointKey(unit), &c); err != nil {
+		return u, err
+	}
+	if e.Version != "" {
+		u.Checkpoint, u.CheckpointVersion = &c, e.Version
+	}
+	return u, nil
+}
+
+// Units reads all units with their checkpoints; ErrNotFound when the group does not exist.
+func (g *Group) Units(ctx context.Context) ([]Unit, error) {
+	st, err := g.load(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	return st.Units, nil
+}
+
+// ActiveMembers lists the members whose sessions live, by ID.
+func (g *Group) ActiveMembers(ctx context.Context) ([]Member, error) {
+	snap, err := g.r.List(ctx, g.WatchPrefix()+"members/")
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Member, 0, len(snap.Entries))
+	for _, e := range snap.Entries {
+		var m Member
+		if decode(e, &m) != nil {
+			m = unreadable(strings.TrimPrefix(e.Key, g.MemberKey("")))
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// load is Load of a group that has to exist.
+func (g *Group) load(ctx context.Context, checkpoints bool) (*State, error) {
+	st, err := g.Load(ctx, checkpoints)
+	if err == nil && st.Meta == nil {
+		err = fmt.Errorf("group %q: %w", g.name, registry.ErrNotFound)
+	}
+	return st, err
+}
+
+func unitOf(key string) (int, error) {
+	n, err := strconv.Atoi(key[strings.LastIndexByte(key, '/')+1:])
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("registry key %q does not end in a unit number", key)
+	}
+	return n, nil
+}
