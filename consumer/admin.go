@@ -73,7 +73,8 @@ func (c *Groups) Resume(ctx context.Context, name string, partitions ...int) err
 func (c *Groups) Destroy(ctx context.Context, group string) error {
 	g, t, err := c.Open(ctx, group)
 	damaged := errors.Is(err, fault.Corrupt) || errors.Is(err, fault.Invalid)
-	if err != nil && (!damaged && !errors.Is(err, fault.NotFound) || g == nil && !damaged) {
+	newer := g == nil && errors.Is(err, fault.Newer)
+	if err != nil && (newer || !damaged && !errors.Is(err, fault.NotFound) || g == nil && !damaged) {
 		return err
 	}
 	if g == nil {

@@ -21,10 +21,10 @@ func (c *Subscriptions) GuardGroup(ctx context.Context, group string) error {
 		return nil
 	}
 	switch d, err := c.Get(ctx, name); {
-	case errors.Is(err, fault.NotFound), errors.Is(err, fault.Invalid), err == nil && !d.Has(set):
-		return nil // what is left of one that was deleted
 	case errors.Is(err, ErrNewer):
 		return fmt.Errorf("group %q belongs to subscription %q: %w: %w", group, name, err, fault.Conflict)
+	case errors.Is(err, fault.NotFound), errors.Is(err, fault.Invalid), err == nil && !d.Has(set):
+		return nil // what is left of one that was deleted
 	case errors.Is(err, fault.Corrupt):
 		return fmt.Errorf("group %q belongs to subscription %q, which can't be read (%w): delete that with --force (Force in Go): %w", group, name, err, fault.Conflict)
 	case err != nil:
