@@ -32,8 +32,8 @@ var promised = []Promise{
 	atMost("idle daemon", "a daemon of idle subscriptions", 2),
 }
 
-func atLeast(kind, name string, need float64, where ...string) Promise {
-	return Promise{Kind: kind, Name: name, Need: need, Where: where}
+func atLeast(kind, name string, need float64) Promise {
+	return Promise{Kind: kind, Name: name, Need: need}
 }
 
 func atMost(kind, name string, need float64, where ...string) Promise {
