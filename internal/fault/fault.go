@@ -9,7 +9,6 @@ package fault
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 )
 
@@ -17,8 +16,6 @@ import (
 var (
 	// Invalid is input that can never succeed: a bad name, a bad option, a record too large.
 	Invalid = errors.New("invalid argument")
-	// Newer is a document that a newer version wrote. It is sound: nothing is changed or deleted by this one.
-	Newer = fmt.Errorf("a newer version wrote it: upgrade ringfence: %w", Invalid)
 	// NotFound is a topic, group, partition or key that does not exist.
 	NotFound = errors.New("not found")
 	// Exists is a thing that exists already, with other properties than asked for.
