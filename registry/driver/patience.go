@@ -2,9 +2,8 @@ package driver
 
 import "time"
 
-// Patience is what a Registry may be where nothing but its TTL ends the session of a process that
-// died: it says how long that should be when nobody asks for a time.
+// Patience is a Registry that notices a death by the TTL of a session alone.
 type Patience interface {
-	// SessionTTL is the shortest TTL that the store keeps well.
+	// SessionTTL is the shortest TTL that the store keeps well, and the default.
 	SessionTTL() time.Duration
 }

@@ -227,9 +227,9 @@ func (s *store) checkFormat(ctx context.Context, prefix string) error {
 	return nil
 }
 
-// newer is the error for another format: a number above ours is of a newer version.
+// newer is the error for another format.
 func newer(key, found string) error {
-	return fmt.Errorf("%q holds format %q; this program reads %s: it was written by a newer version, so upgrade this one, or use another prefix: %w", key, found, format, fault.Invalid)
+	return fmt.Errorf("%q holds format %q; this program reads %s: %w", key, found, format, fault.Newer)
 }
 
 // enter refuses calls on a closed store, or with a context that has ended.

@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/registry/driver"
 )
 
 //go:embed schema.sql
@@ -37,8 +36,8 @@ func (s *store) prepare(ctx context.Context) error {
 			s.schema, s.q.schema, formatLevel, fault.Corrupt)
 	}
 	if level > formatLevel {
-		return fmt.Errorf("postgres registry: schema %s has format %d, this program reads %d: it was written by a newer version, so upgrade this one: %w",
-			s.schema, level, formatLevel, driver.ErrInvalid)
+		return fmt.Errorf("postgres registry: schema %s has format %d, this program reads %d: %w",
+			s.schema, level, formatLevel, fault.Newer)
 	}
 	if err := s.checkTables(ctx, c); err != nil {
 		return err

@@ -26,7 +26,7 @@ func TestASchemaOfANewerFormatIsRefused(t *testing.T) {
 	d.open(t, driver.Options{})
 	execute(t, d.url, "UPDATE "+d.schema+".format SET level = 7")
 	_, err := open(t.Context(), Config{URL: d.url, Schema: d.schema})
-	if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "format 7") {
+	if !errors.Is(err, fault.Newer) || !strings.Contains(err.Error(), "format 7") {
 		t.Errorf("error %v", err)
 	}
 }

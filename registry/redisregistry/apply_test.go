@@ -161,8 +161,8 @@ func TestANewerFormatIsRefusedAndNotTouched(t *testing.T) {
 	if err := s.client.Do(t.Context(), command).Error(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := open(t.Context(), cfg); !errors.Is(err, fault.Invalid) {
-		t.Fatalf("error %v", err)
+	if _, err := open(t.Context(), cfg); !errors.Is(err, fault.Newer) {
+		t.Fatalf("%v; expected that a newer version wrote it", err)
 	}
 }
 

@@ -93,7 +93,7 @@ func (s *store) checkFormat(ctx context.Context) error {
 		return classify("reading the format", err, fault.Unavailable)
 	}
 	if have != format {
-		return fmt.Errorf("redis registry: %s holds format %q; this program reads %s: upgrade it, or use another namespace: %w", s.names.meta, have, format, fault.Invalid)
+		return fmt.Errorf("redis registry: %s holds format %q; this program reads %s: %w", s.names.meta, have, format, fault.Newer)
 	}
 	return nil
 }

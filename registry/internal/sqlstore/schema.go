@@ -28,8 +28,8 @@ func (s *Store) ensureSchema(ctx context.Context) error {
 			return s.checkWhole(ctx)
 		}
 		if err == nil {
-			return fmt.Errorf("%s registry: the tables have the schema version %d, this program reads %d: they were written by a newer version, so upgrade this one, or name another database: %w",
-				s.d.Name, found, schemaVersion, fault.Invalid)
+			return fmt.Errorf("%s registry: the tables have the schema version %d, this program reads %d: %w",
+				s.d.Name, found, schemaVersion, fault.Newer)
 		}
 		if err := s.cfg.DB.PingContext(ctx); err != nil { // not reached at all
 			return s.wrap(ctx, "open", err)
