@@ -1,8 +1,8 @@
 // Package commitlog is the portable type of the log seam: storage topics made of partitions,
 // each an append-only sequence of records.
 //
-// A Log wraps a backend (memlog, filelog, kafkalog …) and adds what is the same for all of
-// them: validation, blocking and pipelined appends, and a Reader that waits.
+// A Log wraps a backend (memlog, filelog, kafkalog …) and adds validation, blocking and pipelined appends,
+// and a Reader that waits.
 package commitlog
 
 import (

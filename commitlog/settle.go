@@ -6,15 +6,15 @@ import (
 	"github.com/ringfence/ringfence/commitlog/driver"
 )
 
-// Unsettled tells whether what is read here may still be lost with the power, and its offsets be given out
-// again: what is stored of an offset, in a place that may keep it longer, has to wait for Settle.
+// Unsettled tells whether records that are read here may still be lost with the power, and their offsets be
+// given to others. A place that keeps an offset for longer stores it after Settle.
 func (t *Topic) Unsettled() bool {
 	d, ok := t.d.(driver.Settler)
 	return ok && d.Unsettled()
 }
 
-// Doubt is a number that has changed when records that were read may have been taken back: others get their
-// offsets then.
+// Doubt is a number that changes when records that were read may have been taken back. Other records get
+// their offsets then.
 func (t *Topic) Doubt() uint64 {
 	if d, ok := t.d.(driver.Settler); ok {
 		return d.Doubt()

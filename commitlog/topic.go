@@ -25,10 +25,9 @@ func (t *Topic) Config() TopicConfig {
 	return c
 }
 
-// First is the storage topic as if it had its first partitions only, so many of them; it takes the place of
-// the handle that it was made from, which is not to be used any more. In some logs an operator can add
-// partitions to a topic in place: those that nobody has routed a record to are no part of ours. The handle
-// itself when it has so many.
+// First is the storage topic with its first partitions only. It replaces the handle that it was made from,
+// and is the handle itself when that has as many. In some logs an operator can add partitions to a topic in
+// place: no record is routed to those, and they are no part of ours.
 func (t *Topic) First(partitions int) *Topic {
 	added := t.c.Partitions - partitions
 	if added <= 0 || partitions < 1 {
@@ -268,7 +267,7 @@ func (t *Topic) Trim(ctx context.Context, partition int, before int64) error {
 	return t.d.Trim(ctx, partition, before)
 }
 
-// NoHold are the offsets for Hold of whoever needs nothing.
+// NoHold are the offsets of a retention hold that keeps nothing.
 func NoHold(partitions int) []int64 {
 	none := make([]int64, partitions)
 	for p := range none {
@@ -277,11 +276,11 @@ func NoHold(partitions int) []int64 {
 	return none
 }
 
-// Hold tells retention, under a name (a group's), the lowest offset still needed of each
-// partition; -1 for no opinion.
+// Hold sets the retention hold of a name (a group's): the lowest offset of each partition that is still
+// needed, -1 for none.
 func (t *Topic) Hold(ctx context.Context, name string, offsets []int64) error {
 	if len(offsets) != t.c.Partitions {
-		return fmt.Errorf("topic %q has %d partitions; a hold named %d: %w", t.c.Name, t.c.Partitions, len(offsets), ErrInvalid)
+		return fmt.Errorf("topic %q has %d partitions; a retention hold of %d offsets; expected one for each: %w", t.c.Name, t.c.Partitions, len(offsets), ErrInvalid)
 	}
 	if t.added > 0 {
 		offsets = append(slices.Clone(offsets), NoHold(t.added)...)

@@ -1,7 +1,7 @@
-// Package driver is the contract between commitlog and the places where records live.
+// Package driver is the contract between commitlog and the backends that store records.
 //
-// Users want package commitlog; a backend implements this package and proves itself with
-// commitlog/logtest. Names and sizes are checked by commitlog before a driver sees them.
+// Programs use package commitlog. A backend implements this package and passes commitlog/logtest.
+// commitlog checks names and sizes before a driver sees them.
 package driver
 
 import (
@@ -28,7 +28,7 @@ const (
 type Options struct {
 	Durability Durability   // zero: Sync
 	Logger     *slog.Logger // nil: discard
-	// AllowShared takes a directory as it is, whoever owns it or can open it.
+	// AllowShared accepts a directory that another user owns or can open.
 	AllowShared bool
 	// StrictTLS refuses to log in to another host without TLS, which is only warned about otherwise.
 	StrictTLS bool
@@ -56,8 +56,7 @@ type TopicConfig struct {
 	Name       string
 	Partitions int
 	// RetentionBytes and RetentionAgeMillis bound what is kept; zero keeps all.
-	// A log never drops a record at or above the lowest position given to Trim's
-	// hold (see Topic.Trim) unless RetentionForce is set.
+	// A log drops no record at or above the lowest retention hold (Topic.Hold) unless RetentionForce is set.
 	RetentionBytes     int64
 	RetentionAgeMillis int64
 	RetentionForce     bool
@@ -71,10 +70,9 @@ func (c TopicConfig) WithRetentionOf(o TopicConfig) TopicConfig {
 
 // Producer identifies one append for idempotence. The zero value asks for none.
 //
-// A log may bound what it remembers of producers, as its documentation says, and then forgets whole
-// producers: the ones that have been silent the longest. An append of one that it forgot, or may have
-// forgotten, is fault.Forgotten, whatever its sequence: that call stores nothing, and nobody knows
-// whether an earlier one did.
+// A log may bound its memory of producers, as its documentation says. It then forgets whole producers, the
+// longest silent first. An append of a producer that it forgot, or may have forgotten, is fault.Forgotten
+// with any sequence: the call stores nothing, and whether an earlier call did is not known.
 type Producer struct {
 	// ID is that of one producer, for good; 0: not idempotent. Take it from NewProducerID: a log that
 	// has forgotten producers takes a new one with a lower ID than theirs for one of them.
@@ -82,11 +80,10 @@ type Producer struct {
 	// Epoch: once an append of a higher epoch of the same ID is acknowledged, in whatever partition
 	// and also as a duplicate, the lower ones are fenced in all of the topic (fault.Fenced).
 	Epoch int32
-	// Sequence numbers the appends of (ID, partition), from 0, +1 each; a new epoch goes on
-	// counting. A sequence that was appended already is acknowledged again with its first offset
-	// and not stored twice, also when the topic was sealed since; one that leaves a gap is
-	// fault.Invalid. Duplicates older than the last ProducerWindow may be acknowledged with
-	// offset -1: stored, nobody remembers where.
+	// Sequence numbers the appends of (ID, partition): from 0, one more each; a new epoch goes on
+	// counting. A sequence that was appended already is acknowledged again with its first offset and
+	// stored once, also when the topic was sealed since. A gap is fault.Invalid. A duplicate older than
+	// the last ProducerWindow may be acknowledged with offset -1: stored, at a forgotten offset.
 	Sequence int64
 }
 
@@ -129,8 +126,8 @@ type Log interface {
 	// nil when the same topic is there already, whose retention stays as it is. Atomic also between
 	// processes.
 	CreateTopic(ctx context.Context, c TopicConfig) error
-	// AlterTopic gives a topic the retention of c, for good. Whoever has the topic open follows within
-	// a minute, and may go on by the old one until then. fault.NotFound when there is none, fault.Exists when it has other partitions than c.
+	// AlterTopic gives a topic the retention of c, for good. Open handles, in every process, follow
+	// within a minute. fault.NotFound when there is none, fault.Exists when it has other partitions than c.
 	AlterTopic(ctx context.Context, c TopicConfig) error
 	// DeleteTopic removes a topic and its records. fault.NotFound when there is none. Open
 	// handles of it, in every process, fail with fault.NotFound from then on.
@@ -182,8 +179,8 @@ type Topic interface {
 	// After an error it may be repeated; one that is fault.NotDone says that nothing was trimmed.
 	Trim(ctx context.Context, partition int, before int64) error
 
-	// Hold tells retention which offsets are still needed, by partition: the lowest checkpoint
-	// of any group; -1 for "no opinion". It replaces the hold of the same name.
+	// Hold sets a retention hold: the lowest offset of each partition that is still needed, -1 for
+	// none. It replaces the retention hold of the same name.
 	Hold(ctx context.Context, name string, offsets []int64) error
 
 	// Seal makes every later append fail with fault.Sealed and returns the final Next of every

@@ -2,8 +2,8 @@ package driver
 
 import "context"
 
-// Identifier is what a Log may also be, when it tells topics apart that have one name one after another,
-// whoever makes and deletes them. Its topics are Identified then.
+// Identifier is an optional interface of a Log that tells apart topics which had one name one after the
+// other. Its topics are Identified.
 type Identifier interface {
 	// TopicID is the identity of the topic that has the name now; "": this one has none. fault.NotFound
 	// when there is no topic.

@@ -31,8 +31,8 @@ const (
 	deletedFile = "deleted"
 )
 
-// DeleteTopic deletes a topic, or ends a deletion that was interrupted. Once the topic is deleted,
-// what can't be cleaned up is said in the log, and left to those who come later.
+// DeleteTopic deletes a topic, or ends a deletion that was interrupted. Files that it can't remove
+// afterwards are logged, and a later sweep removes them.
 func (l *fileLog) DeleteTopic(ctx context.Context, name string) error {
 	if err := l.usable(ctx); err != nil {
 		return err

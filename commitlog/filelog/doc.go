@@ -2,14 +2,14 @@
 // share. It starts no server; the order between processes comes from kernel locks.
 //
 //	DIR/log/FORMAT                version of the layout; a newer one is refused
-//	DIR/log/lock                  kernel lock for making and deleting topics, and the PID of who has it
+//	DIR/log/lock                  kernel lock for making and deleting topics, and the PID of its holder
 //	DIR/log/tmp/                  topics on their way in or out: see sweep.go
 //	DIR/log/topics/NAME/
 //	    topic                     what the topic was made with (JSON, checksummed)
 //	    deleted                   the same file, once the topic is deleted: see delete.go
 //	    control                   the control page, mapped by every process
-//	    alive.lock, open.lock     kernel locks: who has the topic open, who opens it: see open.go
-//	    write.lock, sync.lock     kernel locks: who may write, who syncs
+//	    alive.lock, open.lock     kernel locks: the topic is open, is being opened: see open.go
+//	    write.lock, sync.lock     kernel locks of the writer and of the syncer
 //	    meta.lock, prepare.lock   kernel locks: trim and retention, making of segments
 //	    0000000000000001.seg      segments, numbered without gaps
 //	    0000000000000001.idx      index of a closed segment; can be rebuilt
@@ -17,43 +17,42 @@
 //	    next.tmp, spare           a segment in preparation, one for reuse
 //	    trim                      first offset of each partition, moved by Trim
 //	    retention                 the retention of a topic that was altered
-//	    hold-*                    what groups still need, see Hold
+//	    hold-*                    retention holds of groups, see Hold
 //	    damage                    what recovery and readers found damaged, one JSON line each
 //
-// All partitions of a topic share its segments as interleaved frames, so that one write and one
-// fdatasync serve whatever waits. Package segment has the byte layout.
+// All partitions of a topic share its segments as interleaved frames: one write and one fdatasync serve all
+// waiting appends. Package segment has the byte layout.
 //
-// Whoever opened a topic has a handle on its directory, and acts on that one: a topic of the same
-// name that is made later is another.
+// A handle belongs to the directory that it opened. A topic of the same name that is made later is another
+// topic.
 //
-// # Who does what
+// # The way of an append
 //
-// Append encodes into the pending batch and returns. One goroutine at a time has the turn to
-// commit: the committer of the topic, or a caller who waits for its append while nothing else is
-// under way. It takes what is pending, takes the write lock, learns what other processes wrote
-// (they are frames like its own), writes behind the control page's written position, moves that
-// position, and unlocks.
-// Moving written is the one atomic step that makes frames part of the log: what a writer left
-// behind it when it died is overwritten by the next. Then whoever gets the sync lock syncs for
-// all and moves the synced position; everybody is woken through a futex in the control page.
+// Append encodes into the pending batch and returns. One goroutine at a time commits: the committer of the
+// topic, or a caller that waits for its append while nothing else is under way. It takes the pending batch
+// and the write lock, reads the frames of other processes, writes behind the control page's written
+// position, moves that position, and unlocks.
+// Moving written is the one atomic step that makes frames part of the log: the next writer overwrites what a
+// dead writer left behind it. The process that gets the sync lock then syncs for all, moves the synced
+// position, and wakes the waiters through a futex in the control page.
 //
-// Readers copy frames out of a shared mapping and verify the copy, so a segment that is recycled
-// meanwhile is noticed and never believed. A view per topic follows the visible position and
-// knows the frames of the newest segment; older ones have index files.
+// Readers copy frames out of a shared mapping and verify the copy: a segment that is recycled meanwhile
+// fails the check. A view per topic follows the visible position and knows the frames of the newest
+// segment; older segments have index files.
 //
-// What a reader may rely on follows from its own level. At level sync it sees only what is on stable
-// storage, whoever wrote it. At level os it sees all that is written, also what a process at level
-// sync still waits for: if that sync fails, the record has an unknown outcome, and may be cut off after it
-// was read, and its offset given to another one. Whoever must not read what may vanish reads at level sync.
+// A reader's own level decides what it sees. At level sync it sees only what is on stable storage. At level
+// os it sees all that is written, also a record that a process at level sync still waits for. If that sync
+// fails, recovery may cut the record off and give its offset to another one. A reader that must not see a
+// vanishing record reads at level sync.
 //
-// When nobody has had the topic open the control page is not believed: recovery walks the last segments, cuts a torn
-// tail, and calls what is damaged below a promised position by its name.
+// When no process had the topic open, the control page does not count: recovery walks the last segments, cuts
+// a torn tail, and names the damage below a promised position.
 //
 // # Goroutines
 //
 // One of each kind for a topic and process, all joined by Close of the last handle: the committer owns the
 // pending batch and the writer; maintenance prepares and closes segments, applies retention and does the lazy
-// sync; the watcher sleeps on the futex while somebody waits.
+// sync; the watcher sleeps on the futex while a caller waits.
 //
 // # Locks
 //

@@ -252,7 +252,7 @@ func (s *store) examineBare(n uint64, why string) (f *found, err error) {
 		return nil, headerFault(err)
 	}
 	defer file.Close()
-	size, err := segmentSize(file)
+	size, err := file.Size()
 	if err != nil {
 		return nil, headerFault(err)
 	}

@@ -27,8 +27,6 @@ const (
 	lockFile    = root + "/lock"
 	formatText  = "ringfence file log, format "
 	formatLevel = 1
-
-	maxFormatBytes = limits.FormatFileBytes
 )
 
 // prepare makes the directories and the FORMAT file, or checks the ones that are there.
@@ -67,7 +65,7 @@ func (l *fileLog) prepare(ctx context.Context) error {
 	return l.writeFormat()
 }
 
-// writeFormat makes the directories durable, then the file: whoever sees the file can rely on them.
+// writeFormat makes the directories durable, then the file: a process that sees the file relies on them.
 func (l *fileLog) writeFormat() error {
 	for _, dir := range []string{root, "."} {
 		if err := l.fs.SyncDir(dir); err != nil {
@@ -82,7 +80,7 @@ func (l *fileLog) writeFormat() error {
 
 // checkFormat tells whether the FORMAT file is there and names a version that this program knows.
 func (l *fileLog) checkFormat() (bool, error) {
-	b, err := readSmall(l.fs, formatFile, maxFormatBytes)
+	b, err := readFile(l.fs, formatFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -123,13 +121,8 @@ func decodeSummed(b []byte, v any) error {
 
 var crcTable = crc32.MakeTable(crc32.Castagnoli)
 
-// readFile is readSmall of the files that grow with a topic: an index, a hold, a trim.
+// readFile reads a whole file. A file whose size is rotten is fault.Corrupt.
 func readFile(fsys vfs.FS, name string) ([]byte, error) {
-	return readSmall(fsys, name, limits.FileBytes)
-}
-
-// readSmall reads a file of at most so many bytes; a larger one is fault.Corrupt.
-func readSmall(fsys vfs.FS, name string, most int64) ([]byte, error) {
 	f, err := fsys.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
@@ -139,8 +132,8 @@ func readSmall(fsys vfs.FS, name string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if size > most {
-		return nil, fmt.Errorf("a file of %d bytes, expected %d at most: %w", size, most, fault.Corrupt)
+	if size > limits.FileBytes {
+		return nil, fmt.Errorf("a file of %d bytes, expected %d at most: %w", size, limits.FileBytes, fault.Corrupt)
 	}
 	b := make([]byte, size)
 	n, err := f.ReadAt(b, 0)
@@ -161,9 +154,6 @@ func readMapped(fsys vfs.FS, name string) ([]byte, error) {
 	size, err := f.Size()
 	if err != nil || size == 0 {
 		return nil, err
-	}
-	if size > limits.FileBytes {
-		return nil, fmt.Errorf("a file of %d bytes, expected %d at most: %w", size, limits.FileBytes, fault.Corrupt)
 	}
 	m, err := f.Map(size, false)
 	if err != nil {

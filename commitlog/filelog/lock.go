@@ -97,7 +97,7 @@ func (l *fileLog) lock(ctx context.Context) (unlock func(), err error) {
 		if pid := signature(f); pid != 0 {
 			who = fmt.Sprintf("process %d has it now", pid)
 		}
-		err = fmt.Errorf("the lock %s could not be had in time; %s; whoever has it that long is probably stopped: continue or kill it: %w: %w", where, who, fault.NotDone, err)
+		err = fmt.Errorf("the lock %s could not be had in time; %s; a process that has it that long is probably stopped: continue or kill it: %w: %w", where, who, fault.NotDone, err)
 	default:
 		err = explain("lock "+where, err)
 	}

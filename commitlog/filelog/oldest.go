@@ -98,7 +98,7 @@ func (s *store) makeMark(n uint64) {
 		err = errors.Join(f.Close(), s.fs.SyncDir("."))
 	}
 	if err != nil {
-		s.log.Warn("which segment is the oldest could not be noted; if the oldest one is lost one day, nobody will notice", "error", err)
+		s.log.Warn("the oldest segment could not be noted: a loss of the oldest segment will not be noticed", "error", err)
 	}
 }
 

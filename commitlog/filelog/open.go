@@ -60,7 +60,7 @@ func (s *store) openFiles(ctx context.Context) (err error) {
 	}
 	defer turn.Close()
 	err = lockWithin(ctx, turn, func() {
-		s.log.Warn("a process has been opening the topic for a while, and nobody else can meanwhile; it recovers much data, or it is stopped: see who has the file open",
+		s.log.Warn("a process has been opening the topic for a while, and no other one can meanwhile; it recovers much data, or it is stopped: see which process has the file open",
 			"file", s.fs.Path("open.lock"), "for", lockPatience)
 	})
 	if err != nil && ctx.Err() != nil {

@@ -95,7 +95,7 @@ func (t *producers) check(f *segment.Frame) (int64, error) {
 	want := int64(0)
 	switch p := t.known[f.ProducerID]; {
 	case p == nil && t.forgot(f.ProducerID):
-		return 0, fmt.Errorf("producer %x sent sequence %d to partition %d, but others have appended so much since its last append (or its ID is as low as theirs) that nobody remembers it: "+
+		return 0, fmt.Errorf("producer %x sent sequence %d to partition %d, but others have appended so much since its last append (or its ID is as low as theirs) that it is forgotten: "+
 			"look whether the records are stored, then go on with a new producer ID: %w", f.ProducerID, f.Sequence, f.Partition, fault.Forgotten)
 	case p != nil && f.ProducerEpoch < p.Epoch:
 		return 0, fmt.Errorf("producer %x has epoch %d, a newer one has %d: %w", f.ProducerID, f.ProducerEpoch, p.Epoch, fault.Fenced)

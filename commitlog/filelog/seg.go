@@ -9,7 +9,6 @@ import (
 	"syscall"
 
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/internal/limits"
 	"github.com/ringfence/ringfence/internal/segment"
 	"github.com/ringfence/ringfence/internal/vfs"
 )
@@ -105,18 +104,11 @@ func mapSegment(dir vfs.Dir, f vfs.File, topicID, n uint64, partitions int) (*se
 	return &seg{number: n, h: h, f: f, m: m, data: m.Bytes(), limit: h.Limit(size)}, nil
 }
 
-// segmentSize is how much of the file of a segment is read at most: no segment is larger, whatever
-// somebody made of its file.
-func segmentSize(f vfs.File) (int64, error) {
-	size, err := f.Size()
-	return min(size, limits.SegmentFileBytes), err
-}
-
 // readHeader reads the header of segment n, or the copy of it, and the size of its file.
 // fault.NotFound when there is a sound header, but of another segment: an earlier life of a file
 // that was not started as n yet. segment.ErrHeader when there is none.
 func readHeader(f vfs.File, topicID, n uint64) (*segment.Header, int64, error) {
-	size, err := segmentSize(f)
+	size, err := f.Size()
 	if err != nil {
 		return nil, 0, err
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/internal/limits"
 	"github.com/ringfence/ringfence/internal/vfs"
 )
 
@@ -22,8 +21,7 @@ type meta struct {
 }
 
 const (
-	metaVersion  = 1
-	maxMetaBytes = limits.TopicFileBytes
+	metaVersion = 1
 )
 
 // Topics lists the topics. One that is damaged costs only itself: it is left out, and said in the log.
@@ -99,7 +97,7 @@ func openTopicDir(fsys vfs.FS, name string) (vfs.Dir, *meta, error) {
 
 // readMeta reads the topic file of a directory.
 func readMeta(dir vfs.FS) (*meta, error) {
-	b, err := readSmall(dir, metaFile, maxMetaBytes)
+	b, err := readFile(dir, metaFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}

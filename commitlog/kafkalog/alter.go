@@ -85,7 +85,7 @@ func (l *kafkaLog) followRetention() bool {
 		return nil
 	})
 	if err != nil && l.ctx.Err() == nil {
-		l.c.Logger.Warn("nobody knows whether the retention of the open topics was changed; it is asked for again", "error", err)
+		l.c.Logger.Warn("whether the retention of the open topics was changed is not known; it is asked for again", "error", err)
 	}
 	return err == nil
 }

@@ -43,7 +43,7 @@ const (
 	Zstd   Compression = "zstd"
 )
 
-// Mechanism names how a user proves who it is.
+// Mechanism names how a user proves its identity.
 type Mechanism string
 
 // The SASL mechanisms with a user and a password.

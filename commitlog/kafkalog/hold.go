@@ -10,7 +10,6 @@ import (
 
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/internal/limits"
 )
 
 // holdsTopic is where the holds of all topics of a log are kept: a compacted topic of one
@@ -28,38 +27,24 @@ type heldSoFar struct {
 	id     [16]byte // of the topic
 	next   int64
 	latest map[string][]byte // by key
-	bytes  int               // of its keys and values
 }
 
-// take takes in a record of the topic of the holds. Whoever may write there may write anything: a key
-// that is none of a hold counts for nothing, and of a value too long no more is kept than shows
-// whoever needs it that it can't be read.
-func (h *heldSoFar) take(key, value []byte) error {
-	if !isHoldKey(key) {
-		return nil
-	}
-	if old, ok := h.latest[string(key)]; ok {
-		h.bytes -= len(key) + len(old)
+// take takes in a record of the topic of the holds. The key of a foreign record counts for nothing.
+func (h *heldSoFar) take(key, value []byte) {
+	switch {
+	case !isHoldKey(key):
+	case value == nil:
 		delete(h.latest, string(key))
+	default:
+		h.latest[string(key)] = bytes.Clone(value)
 	}
-	if value == nil {
-		return nil
-	}
-	if len(value) > limits.KafkaHoldBytes {
-		value = value[:100]
-	}
-	if h.bytes += len(key) + len(value); h.bytes > limits.KafkaHoldsBytes {
-		return fmt.Errorf("%w: the holds in the topic %q take more than %d MiB: find the keys that no group of yours has, and write a record without a value for each", fault.Corrupt, holdsTopic, limits.KafkaHoldsBytes>>20)
-	}
-	h.latest[string(key)] = bytes.Clone(value)
-	return nil
 }
 
-// isHoldKey says whether holdKey could have made it.
+// isHoldKey tells whether holdKey could have made it.
 func isHoldKey(key []byte) bool {
 	_, rest, topic := bytes.Cut(key, []byte("/"))
 	id, _, named := bytes.Cut(rest, []byte("/"))
-	return topic && named && len(id) == 2*len(heldSoFar{}.id) && len(key) <= limits.KafkaHoldBytes
+	return topic && named && len(id) == 2*len(heldSoFar{}.id)
 }
 
 func (s *store) holdKey(name string) string {
@@ -111,7 +96,7 @@ func (l *kafkaLog) holds(ctx context.Context, create bool) (driver.Topic, error)
 	return l.OpenTopic(ctx, holdsTopic)
 }
 
-// heldOf is the lowest offset of each partition of s that somebody holds; -1: nobody does.
+// heldOf is the lowest offset of each partition of s that a hold names; -1: none.
 func (l *kafkaLog) heldOf(ctx context.Context, s *store) ([]int64, error) {
 	held := make([]int64, len(s.parts))
 	for i := range held {
@@ -174,9 +159,7 @@ func (l *kafkaLog) readHolds(ctx context.Context, prefix string) (map[string][]b
 			return nil, fmt.Errorf("%w: the holds could not be read to their end", fault.Unavailable)
 		}
 		for _, r := range recs {
-			if err := have.take(r.Key, r.Value); err != nil {
-				return nil, err
-			}
+			have.take(r.Key, r.Value)
 		}
 		have.next = next
 	}

@@ -252,7 +252,7 @@ func (p *partition) last(ctx context.Context, id *identity, st *producerState, d
 		case err != nil:
 			return nil, trace{}, err
 		case n > 0 && seen.end >= b.Next && now != nil && *now == *st:
-			return nil, trace{}, fmt.Errorf("the last append of producer %x is not in the log any more, so nobody knows its sequence; go on with a new producer id: %w", id.id, fault.Forgotten)
+			return nil, trace{}, fmt.Errorf("the last append of producer %x is not in the log any more, so its sequence is not known; go on with a new producer id: %w", id.id, fault.Forgotten)
 		case n == 3:
 			return nil, trace{}, fmt.Errorf("%w: the last append of producer %x can't be read yet", fault.Unavailable, id.id)
 		}

@@ -1,5 +1,5 @@
-// Package logtest is the conformance suite of commitlog: what every log backend must do, as
-// tests that run against the real thing.
+// Package logtest is the conformance suite of commitlog: the contract of every log backend, as tests against
+// the real store.
 //
 //	func TestConformance(t *testing.T) {
 //		logtest.Run(t, logtest.Harness{Store: func(t testing.TB) func() *commitlog.Log {
@@ -47,7 +47,7 @@ type Features struct {
 	CoarseRetention bool
 	// NoProducers: (id, sequence) of a Producer is not kept.
 	NoProducers bool
-	// SequencesInRecords: whoever takes a producer over learns its sequence from its records, and
+	// SequencesInRecords: a process that takes a producer over learns its sequence from its records, and
 	// refuses it as fault.Invalid when they were all trimmed.
 	SequencesInRecords bool
 	// EpochsOfPartitions: a higher epoch of a producer fences the lower ones partition by partition,

@@ -11,7 +11,7 @@ import (
 )
 
 // AlterTopic implements driver.Log. The retention is a property of the topic, which is read whenever
-// retention is applied: nobody goes by an older one, but for who has just read it.
+// retention is applied.
 func (l *log) AlterTopic(ctx context.Context, c driver.TopicConfig) error {
 	if err := l.usable(ctx); err != nil {
 		return err

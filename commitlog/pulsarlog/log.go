@@ -67,8 +67,7 @@ func (l *log) usable(ctx context.Context) error {
 }
 
 // CreateTopic implements driver.Log. The topic and its shape appear at once; the subscription
-// that keeps its records and the deduplication follow, and whoever opens it finishes that after a
-// crash.
+// that keeps its records and the deduplication follow; after a crash, opening the topic finishes that.
 func (l *log) CreateTopic(ctx context.Context, c driver.TopicConfig) error {
 	if err := l.usable(ctx); err != nil {
 		return err

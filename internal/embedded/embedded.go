@@ -1,4 +1,4 @@
-// Package embedded opens the stores that need no server and no client library: a directory, and memory.
+// Package embedded opens the stores without a server or a client library: a directory, and memory.
 package embedded
 
 import (

@@ -1,4 +1,4 @@
-// Package guard watches over the directories that a program works in.
+// Package guard notices when a directory that a program works in is removed or replaced.
 package guard
 
 import (
@@ -15,9 +15,8 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// Guard watches over the directories that a client works in. Files that are open live on when
-// somebody removes the directory, or puts another in its place: everything would seem to work,
-// and nobody would ever see it again.
+// Guard watches the directories of a client. Open files live on when a directory is removed or replaced:
+// everything would seem to work, and all writes would be lost.
 type Guard struct {
 	directories []directory
 }

@@ -1,6 +1,6 @@
-// Package limits is the one place of what we take at most from somebody else: a store, a log, a file,
-// a message. What is larger is refused with an error that names it, before there is memory for it.
-// docs/limits.md is the same table for people, and a test compares the two.
+// Package limits has the bounds of what the decoders of stores, logs, files and network doors accept.
+// Anything larger is an error that names it, before memory is allocated. docs/limits.md has the same table
+// for people; a test compares the two.
 package limits
 
 // EtcdAnswerBytes is the largest answer that etcd's client takes.
@@ -14,26 +14,16 @@ const (
 	KafkaFetchBytes  = 100 << 20 // an answer of a broker
 	KafkaBatchBytes  = 64 << 20  // a batch, decompressed
 	KafkaReadRecords = 1 << 16   // of one reading: records without bytes cost memory, too
-	KafkaHoldBytes   = 256 << 10 // a hold, or its key: offsets of 4096 partitions need a third
-	KafkaHoldsBytes  = 64 << 20  // the holds of all topics of a log, with their keys
 )
 
 // PulsarEntryBytes is an entry of Pulsar, decompressed.
 const PulsarEntryBytes = 64 << 20
 
-// Of a directory, the files that are read as a whole.
+// Of a data directory.
 const (
-	TopicFileBytes  = 1 << 20
-	FormatFileBytes = 4 << 10
-	FileBytes       = 64 << 20 // an index, a hold, a trim, a control page
+	FileBytes       = 64 << 20 // any file but a segment and a journal
 	RegistryBytes   = 1 << 30  // all of a registry, which its users hold in memory
-	JournalBytes    = 6 << 30  // a file of its journal: a snapshot, and room for four times as much
-)
-
-// Of a topic in a directory.
-const (
-	SegmentFileBytes = 1<<30 + 64<<20 + 4<<20 // the largest segment, a frame beyond it, the header and its copy
-	MissingSegments  = 1 << 16                // of which a page, a header or a frame says that they were there
+	MissingSegments = 1 << 16  // of which a page, a header or a frame says that they were there
 )
 
 // Of what the settings name.

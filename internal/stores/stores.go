@@ -1,8 +1,7 @@
 // Package stores opens the log and the registry that two URLs name.
 //
-// A scheme says who opens a URL: a directory and memory are known here, clients of servers are given
-// (Config.Backends). What is wrong with a URL is told before anything is opened, and without what may be
-// a secret in it.
+// The scheme of a URL chooses the backend: file: and mem: are known here, Config.Backends has the others. A
+// fault in a URL is an error before anything is opened, and shows no secret of it.
 package stores
 
 import (
@@ -49,7 +48,7 @@ type Stores struct {
 	logAddress, registryAddress *url.URL
 }
 
-// Find fills in what c leaves out and finds who opens its stores. fault.Invalid with every fault.
+// Find fills in the defaults of c and finds the backends of its stores. fault.Invalid with every fault.
 func Find(c Config) (*Stores, error) {
 	c, err := c.withDefaults()
 	if err != nil {

@@ -57,7 +57,7 @@ type Op struct {
 //
 // A failed SyncData on a file of a Mem loses dirty blocks as Linux does: they stay readable,
 // and a later SyncData does not write them. Each other open of the file, in any process, is told of the
-// error once, by its next SyncData; who opens the file later is not.
+// error once, by its next SyncData; a later open is not.
 func Inject(under FS, hook func(*Op) error) FS {
 	return &injected{FS: under, hook: hook, count: new(atomic.Int64)}
 }

@@ -76,8 +76,8 @@ func (f *Mem) Process() *Mem { return &Mem{m: f.m, p: newProcess(), top: f.m.roo
 
 // Kill ends this process as kill -9 does: its locks are released, every later call of it fails
 // with ErrKilled, and what it wrote stays in the page cache. Its goroutines run on, and what they
-// store into their mappings from now on nobody else sees. That comes first: whoever gets the locks
-// must find the pages as the dead process left them.
+// store into their mappings from now on no other process sees. That comes first: the next holder of the
+// locks must find the pages as the dead process left them.
 func (f *Mem) Kill() {
 	f.m.mu.Lock()
 	defer f.m.mu.Unlock()

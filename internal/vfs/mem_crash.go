@@ -24,7 +24,7 @@ func (f *Mem) Crash() *Mem {
 }
 
 // CrashSameBoot is Crash without a reboot: the file system had an error and was mounted again, or
-// a snapshot of its disk was attached. Nobody has it open any more, and what was not made durable,
+// a snapshot of its disk was attached. No process has it open any more, and what was not made durable,
 // stores into mappings among it, may be gone or old, but the host has not been down: the boot id is
 // the same.
 func (f *Mem) CrashSameBoot() *Mem {

@@ -136,16 +136,9 @@ func (o *OS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
 	if err := checkName("open", name); err != nil {
 		return nil, err
 	}
-	// A FIFO would keep whoever opens it until somebody comes to its other end.
-	f, err := o.root.OpenFile(name, flag|unix.O_NONBLOCK, perm)
+	f, err := o.root.OpenFile(name, flag, perm)
 	if err != nil {
 		return nil, err
-	}
-	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() && !st.IsDir() {
-		if err == nil {
-			err = &fs.PathError{Op: "open", Path: o.Path(name), Err: fmt.Errorf("%w (%s): %w", ErrIrregular, st.Mode().Type(), fs.ErrInvalid)}
-		}
-		return nil, errors.Join(err, f.Close())
 	}
 	return newOSFile(f, name, o.pages)
 }
@@ -235,7 +228,7 @@ func (o *OS) Stat(name string) (fs.FileInfo, error) {
 	return o.root.Stat(name)
 }
 
-// Named is what the path of name leads to now, as who comes later finds it. That is something else than what
+// Named is what the path of name leads to now, as a later process finds it. That is something else than what
 // Stat finds once the root, or a directory above it, was moved away or replaced; fs.ErrNotExist when it is nothing.
 // Where this process can't look, as in another root by now (chroot), and in Mem, which is in one place for ever, it is
 // the answer of Stat.
@@ -266,7 +259,7 @@ const (
 )
 
 // Away says that the path of name does not lead to what it was, and why, as Named finds it for a tenth of a second:
-// somebody may move a directory above it, and move it back at once. Where nobody knows it is false, with the error.
+// a directory above it may be moved away and back at once. It is false, with the error, where that can't be found out.
 func Away(fsys FS, name string, was fs.FileInfo) (bool, error) {
 	return away(fsys, name, was, func() { time.Sleep(lookAgain) })
 }

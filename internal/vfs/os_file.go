@@ -43,7 +43,7 @@ func (f *osFile) Size() (int64, error) {
 func (f *osFile) SyncData() error { return f.call("fdatasync", unix.Fdatasync) }
 
 // WriteAt tells how much was written also when it fails. That of os.File says 0 after a write that was cut short
-// (as on a disk that gets full within it), and who wipes what was written would wipe nothing.
+// (as on a disk that gets full within it), and a caller that wipes what was written would wipe nothing.
 func (f *osFile) WriteAt(p []byte, off int64) (n int, err error) {
 	for n < len(p) {
 		var m int

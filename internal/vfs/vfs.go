@@ -1,24 +1,18 @@
-// Package vfs is the only way to the file system for everything that must survive a crash.
+// Package vfs is the file system for everything that must survive a crash.
 //
-// OS is the real one. Mem is a crashable one in memory: what was not synced is lost at random,
-// and operations can be made to fail, so that power loss, torn writes, EIO and ENOSPC are
-// ordinary tests.
+// OS is the real one. Mem is a crashable one in memory: it loses at random what was not synced, and its
+// operations can be made to fail, so that power loss, torn writes, EIO and ENOSPC are ordinary tests.
 package vfs
 
 import (
-	"errors"
 	"io"
 	"io/fs"
 )
 
-// ErrIrregular is a thing in the place of a file that is none.
-var ErrIrregular = errors.New("it is no regular file")
-
 // FS is a file system, or the part of one below a root that names can't escape.
 // Names are slash-separated and relative to the root.
 type FS interface {
-	// OpenFile opens name with os.O_* flags (O_CLOEXEC is implied). What is no file, as a FIFO or a
-	// device, is ErrIrregular, without waiting for anybody.
+	// OpenFile opens name with os.O_* flags (O_CLOEXEC is implied).
 	OpenFile(name string, flag int, perm fs.FileMode) (File, error)
 	// OpenDir opens a directory that exists.
 	OpenDir(name string) (Dir, error)
@@ -71,7 +65,7 @@ type File interface {
 	// Lock takes a lock on the open file description, waiting for it; released by Unlock, Close,
 	// and by the kernel when the process dies. It is not inherited in use: files are close-on-exec.
 	Lock(exclusive bool) error
-	// TryLock is Lock without waiting; false when somebody else has it.
+	// TryLock is Lock without waiting; false when another process has it.
 	TryLock(exclusive bool) (bool, error)
 	Unlock() error
 	// Map maps the first size bytes, shared with all other mappings and with ReadAt/WriteAt.
@@ -79,7 +73,7 @@ type File interface {
 	// mapping has a block behind every page, holes included: ENOSPC is an error here, since at a
 	// store into the mapping it would be a SIGBUS. On a file system that copies on write there is no
 	// such block: there the bytes of writable mappings lie in memory, where ReadAt and WriteAt do not
-	// see them. They are zeros when nobody had the file mapped so, and end with the last mapping.
+	// see them. They are zeros when no process had the file mapped so, and end with the last mapping.
 	// ErrBusy while another process maps or unmaps the same file there: see MapWhenFree.
 	Map(size int64, writable bool) (Mapping, error)
 }

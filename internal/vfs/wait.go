@@ -16,7 +16,7 @@ const (
 )
 
 // MapWhenFree is f.Map of a writable mapping, asked for again while it is busy: until ctx ends, or
-// for five seconds, after which the error says that somebody is probably stopped.
+// for five seconds, after which the error says that a process is probably stopped.
 func MapWhenFree(ctx context.Context, f File, size int64) (Mapping, error) {
 	tick := time.NewTicker(busyNap)
 	defer tick.Stop()

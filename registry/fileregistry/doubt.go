@@ -25,7 +25,7 @@ const settleFor = 20 * time.Millisecond
 
 var (
 	errDoubtful = errors.New("another process was killed while it made the journal durable, is stopped in that, or takes longer than 20ms: what became of it is not known")
-	errBusyLock = errors.New("the lock of those who sync could not be had")
+	errBusyLock = errors.New("the lock of the syncing processes could not be had")
 )
 
 // doubt makes everybody begin a new generation when the present one lies in journal file i.

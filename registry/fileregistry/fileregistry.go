@@ -36,8 +36,8 @@ type Config struct {
 	Dir string
 	// FS is used instead of Dir when it is set: the data directory as a file system.
 	FS vfs.FS
-	// NoSync leaves it to the operating system when transactions reach the disk: they survive
-	// kill -9 but the last seconds of them not a power loss.
+	// NoSync lets the operating system decide when transactions reach the disk: all survive kill -9, and
+	// the last seconds do not survive a power loss.
 	NoSync bool
 
 	driver.Options
@@ -47,8 +47,8 @@ type Config struct {
 
 const dirName = "registry"
 
-// Open opens the store, and makes it when there is none. ErrInvalid for a network or read-only
-// file system, a newer format or bad options; fault.Corrupt, with the place, when it is damaged.
+// Open opens the store, and makes it when there is none. fault.Invalid: a network or read-only file system,
+// or bad options; fault.Newer: a newer format; fault.Corrupt, with the place: damage.
 func Open(ctx context.Context, cfg Config) (*registry.Registry, error) {
 	s, err := open(ctx, cfg)
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"strconv"
 
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/internal/limits"
 	"github.com/ringfence/ringfence/internal/vfs"
 	"github.com/ringfence/ringfence/registry/driver"
 )
@@ -78,9 +77,6 @@ func decodeHeader(b []byte) (header, error) {
 	h := header{
 		gen: le.Uint64(b[16:]), base: le.Uint64(b[24:]), rev: le.Uint64(b[32:]),
 		nonce: le.Uint32(b[40:]), snapCRC: le.Uint32(b[44:]), snapLen: le.Uint64(b[48:]),
-	}
-	if h.snapLen > limits.RegistryBytes {
-		return header{}, fmt.Errorf("it claims a snapshot of %d bytes, expected %d at most", h.snapLen, limits.RegistryBytes)
 	}
 	return h, nil
 }

@@ -118,6 +118,6 @@ func (l *locker) blame() error {
 	if pid := l.holder.Load(); pid != 0 {
 		who = fmt.Sprintf("process %d holds it now", pid)
 	}
-	return fmt.Errorf("the registry's lock could not be had for %s; %s; whoever has it that long is probably stopped: continue or kill it: %w",
+	return fmt.Errorf("the registry's lock could not be had for %s; %s; a process that has it that long is probably stopped: continue or kill it: %w",
 		l.patience, who, fault.Unavailable)
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/internal/limits"
 	"github.com/ringfence/ringfence/internal/vfs"
 )
 
@@ -14,7 +12,7 @@ import (
 // that appending changes no metadata and needs no space. The other file, in which the next
 // generation will lie, is kept as large: the next snapshot fits into it as long as the content does
 // not grow. So what goes on while a disk is full goes on for as long as the content stays of one
-// size, and so does whoever is restarted on that disk, whose recovery begins a generation.
+// size, and so does a process that restarts on that disk, whose recovery begins a generation.
 const (
 	firstSpace = 1 << 20 // room for frames in the first generation
 	minSpace   = 8 << 20 // and in later ones
@@ -67,16 +65,11 @@ func (j *journal) reserve(gen uint64, size int64) error {
 	return f.SyncData()
 }
 
-// sizeOf is the size of the file of a generation. One that none of ours can have grown so far, in which
-// there need be nothing, is not read to its end, and the other is not made as large.
+// sizeOf is the size of the file of a generation.
 func (j *journal) sizeOf(f vfs.File, gen uint64) (int64, error) {
 	size, err := f.Size()
 	if err != nil {
 		return 0, fmt.Errorf("registry journal %s: %w", j.path(gen, 0), readError(err))
-	}
-	if size > limits.JournalBytes {
-		return 0, fmt.Errorf("registry journal %s: it has %d bytes, holes and all; expected at most %d; restore the directory from a backup: %w",
-			j.path(gen, 0), size, int64(limits.JournalBytes), fault.Corrupt)
 	}
 	return size, nil
 }

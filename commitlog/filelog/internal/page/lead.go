@@ -24,9 +24,9 @@ type Disk interface {
 
 // Lead makes all that is written durable and publishes it. locked: the caller has the sync lock.
 //
-// An fdatasync that failed may have told nobody but a process that was killed before it could say
-// so. Who has the lock leaves a mark meanwhile; who finds the mark of another does not know what
-// became of that sync, and writes the bytes again, as it does for segments that had an error.
+// The kernel may have told the error of an fdatasync only to a process that was killed before it could pass
+// it on. So the holder of the lock leaves a mark while it syncs. A process that finds the mark of another
+// writes the bytes again, as it does for segments with an error.
 func (p *Page) Lead(d Disk, locked bool) error {
 	doubt := p.load(wordSyncing) != 0
 	from, to := p.Synced(), p.Written()

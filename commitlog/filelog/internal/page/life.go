@@ -15,7 +15,7 @@ func (p *Page) Hint() segment.Pos {
 }
 
 // Adopt makes the page say what recovery found: low is the oldest segment, all below end is part
-// of the log and durable. The caller has the write lock, and nobody else has the topic open.
+// of the log and durable. The caller has the write lock, and no other process has the topic open.
 func (p *Page) Adopt(low uint64, end segment.Pos, firsts []int64) {
 	for i, f := range firsts {
 		p.store(wordFirst+8*i, uint64(f))

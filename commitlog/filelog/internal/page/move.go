@@ -73,8 +73,8 @@ func (p *Page) Publish(at segment.Pos, kept bool) {
 	}
 }
 
-// Reach is behind all bytes that may stand in segment n by now. Who has opened it already hears of every
-// error of what is written from there on.
+// Reach is behind all bytes that may stand in segment n by now. A process that has opened the segment hears
+// of every error of later writes.
 func (p *Page) Reach(n uint64) segment.Pos {
 	intent := p.pos(wordIntent) // first: what is written is intended before
 	return reach(n, max(intent, p.Written()))
@@ -129,8 +129,7 @@ func (p *Page) checkSynced() {
 	}
 }
 
-// Fail makes everybody stop waiting for segment n and writing to it, after a write or sync of it
-// that failed. It moves no position.
+// Fail ends all waiting for segment n and writing to it, after a failed write or sync. It moves no position.
 func (p *Page) Fail(n uint64) {
 	p.raise(wordPoison, n)
 	p.freeze()

@@ -1,10 +1,10 @@
 // Package page is the control page of a topic of the file log: words in a file that every process
-// of the topic has mapped. Nobody else stores to a word.
+// of the topic has mapped. No other process stores to a word.
 //
 // Positions only grow. The page is a cache of what the segments say: what is nowhere else, written
-// and acked, counts only while somebody has the topic open; first is repeated durably by the trim file.
+// and acked, counts only while a process has the topic open; first is repeated durably by the trim file.
 //
-// # Who stores what, and in which order
+// # The order of the stores
 //
 // A process may be killed between any two stores, and only some stores happen under a lock, so
 // each transition is a sequence of stores to single words of which every prefix is a sound page:
@@ -14,7 +14,7 @@
 //	zeros     write lock  ZeroFrom, the zeros, Zeroed
 //	sync      sync lock   Lead: a mark, the fdatasyncs, synced unless that was frozen, the mark off
 //	failure   none        Fail(n): poison, then synced is marked, so that no Sync under way lands
-//	cut       write lock  Cut(n) marks synced itself: its caller may be ahead of who failed
+//	cut       write lock  Cut(n) marks synced itself: its caller may be ahead of the failed one
 //
 // What each of them decides is a pure function of the words that it has read (move.go). The test
 // runs two processes through all interleavings of them, with a kill between any two accesses.
@@ -173,7 +173,7 @@ func (p *Page) First(partition int) int64 { return int64(p.load(wordFirst + 8*pa
 // Holder is the process that took the write lock last.
 func (p *Page) Holder() uint64 { return p.load(wordHolder) }
 
-// Hold notes who has the write lock. The caller has it.
+// Hold notes the holder of the write lock, which is the caller.
 func (p *Page) Hold(pid int) { p.store(wordHolder, uint64(pid)) }
 
 // Prepare notes that the file of segment n has a durable name.
@@ -192,7 +192,7 @@ func (p *Page) Condemn() { p.store(wordDeleted, uint64(Condemned)) }
 // Spare takes that back, unless it was deleted. The caller has the write lock.
 func (p *Page) Spare() { p.swap(wordDeleted, uint64(Condemned), uint64(Alive)) }
 
-// MarkDeleted says that the topic is deleted, for ever, to all who wait for it.
+// MarkDeleted says for ever that the topic is deleted, and wakes all waiters.
 func (p *Page) MarkDeleted() {
 	p.store(wordDeleted, uint64(Deleted))
 	p.Shout()
