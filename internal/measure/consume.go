@@ -33,16 +33,16 @@ func (c *consume) measure(ctx context.Context, r *run) {
 		return readAgain(ctx, storage(ctx, t.Script, rf, "one"), r.For/2)
 	}})
 	groups := 0
-	handle := func(topic string, partitions int) {
-		r.Add(Entry{Name: "Consume, empty handler, " + Many(partitions, "partition"), Unit: "records/s", To: read, Kind: "consume", Turn: func(*Turn) float64 {
+	handle := func(topic, kind string, partitions int) {
+		r.Add(Entry{Name: "Consume, empty handler, " + Many(partitions, "partition"), Unit: "records/s", To: read, Kind: kind, Turn: func(*Turn) float64 {
 			groups++
 			return consumeAll(ctx, rf, topic, fmt.Sprintf("group-%d", groups), c.Records/partitions*partitions, c.Concurrency)
 		}})
 	}
-	handle("one", 1)
+	handle("one", "", 1)
 	if c.Partitions > 0 {
 		r.fill(ctx, rf, "some", c.Partitions, c.Records, 1000, c.record)
-		handle("some", c.Partitions)
+		handle("some", "consume", c.Partitions)
 	}
 	r.play()
 	r.done("%s of %d bytes a topic, %s, warm, checksums verified, %s taken in turn",
