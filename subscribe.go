@@ -134,7 +134,7 @@ type SubscribeOptions struct {
 	Filter func(m *Message) (bool, error)
 	// Target bounds what all subscriptions together deliver to one endpoint, of all who have the same for it; nil:
 	// nothing does. push.Serve has its own.
-	Target *shard.Target
+	Target *shard.Limiter
 	Events Events // they must not block
 }
 

@@ -40,8 +40,8 @@ func Origin(s string) (string, error) {
 }
 
 // targetsOf are the endpoints that have limits, by origin.
-func targetsOf(limits map[string]Limits) (map[string]*shard.Target, error) {
-	targets := map[string]*shard.Target{}
+func targetsOf(limits map[string]Limits) (map[string]*shard.Limiter, error) {
+	targets := map[string]*shard.Limiter{}
 	var errs []error
 	for at, l := range limits {
 		origin, err := Origin(at)
@@ -50,7 +50,7 @@ func targetsOf(limits map[string]Limits) (map[string]*shard.Target, error) {
 				origin, l.Rate, l.Concurrency, subscription.MaxRate, subscription.MaxConcurrency, fault.Invalid)
 		}
 		if errs = append(errs, err); err == nil {
-			targets[origin] = shard.NewTarget(l.Rate, l.Concurrency)
+			targets[origin] = shard.NewEndpoint(l.Rate, l.Concurrency)
 		}
 	}
 	return targets, errors.Join(errs...)
@@ -72,7 +72,7 @@ func (s *server) count(all []*ringfence.SubscriptionInfo) {
 }
 
 // target is the endpoint of a subscription; nil: it has no limits.
-func (s *server) target(d *ringfence.SubscriptionInfo) *shard.Target {
+func (s *server) target(d *ringfence.SubscriptionInfo) *shard.Limiter {
 	origin, _ := OriginOf(d.Endpoint.URL) // as above
 	return s.targets[origin]
 }

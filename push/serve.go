@@ -126,8 +126,8 @@ type server struct {
 	rf      *ringfence.Client
 	opts    ServeOptions
 	running map[string]*delivery
-	targets map[string]*shard.Target // endpoints that have limits, by origin
-	ended   chan struct{}            // a delivery has
+	targets map[string]*shard.Limiter // endpoints that have limits, by origin
+	ended   chan struct{}             // a delivery has
 	all     sync.WaitGroup
 	blind   bool // the definitions can't be read, which was told
 }

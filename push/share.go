@@ -14,7 +14,7 @@ import (
 // ringfence.SubscribeOptions.Target: as one that serves with the same limits has it. nil: there are none for that
 // endpoint. It follows how many subscriptions go there until end is called, which has to be once nothing is delivered
 // any more. ErrInvalid for limits that can't be.
-func Share(ctx context.Context, rf *ringfence.Client, d *ringfence.SubscriptionInfo, limits map[string]Limits, log *slog.Logger) (t *shard.Target, end func(), _ error) {
+func Share(ctx context.Context, rf *ringfence.Client, d *ringfence.SubscriptionInfo, limits map[string]Limits, log *slog.Logger) (t *shard.Limiter, end func(), _ error) {
 	targets, err := targetsOf(limits)
 	if err != nil {
 		return nil, nil, err

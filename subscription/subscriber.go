@@ -27,8 +27,7 @@ type subscriber struct {
 	of       *Subscriptions
 	handlers consumer.Handlers
 	opts     Options
-	breaker  *shard.Breaker
-	throttle *shard.Throttle
+	limits   *shard.Limiter
 	news     chan struct{} // the definition may have changed
 	ended    chan *member
 
@@ -51,7 +50,7 @@ const turnEvery = 100 * time.Millisecond
 func newSubscriber(c *Subscriptions, d *Document, h consumer.Handlers, opts Options) *subscriber {
 	log := c.logger.With("subscription", d.Name)
 	m := &subscriber{
-		of: c, handlers: h, opts: opts, breaker: shard.NewBreaker(log), throttle: shard.NewThrottle(log),
+		of: c, handlers: h, opts: opts, limits: shard.NewLimiter(log),
 		news: make(chan struct{}, 1), ended: make(chan *member), sets: map[string]*member{},
 	}
 	m.heard(d)
@@ -67,7 +66,7 @@ func (m *subscriber) heard(d *Document) {
 		set.of.heed(d)
 	}
 	m.mu.Unlock()
-	m.throttle.SetRate(d.Rate())
+	m.limits.SetRate(d.Rate())
 	switch paused := d.Paused != nil; {
 	case paused == was:
 	case paused:
@@ -182,7 +181,7 @@ func (m *subscriber) join(ctx context.Context, as *Document) (*member, error) {
 	}
 	storage := as.Set().Storage
 	of := &shards{
-		journals: j, of: c, partitions: main.Storage[storage].Partitions, opts: m.opts, drain: m.opts.DrainTimeout, logger: c.logger, breaker: m.breaker, throttle: m.throttle,
+		journals: j, of: c, partitions: main.Storage[storage].Partitions, opts: m.opts, drain: m.opts.DrainTimeout, logger: c.logger, limiter: m.limits,
 		enough: make(chan struct{}), last: make(chan struct{}), sealed: make(chan struct{}), news: m.wake,
 	}
 	if of.drain == 0 {

@@ -74,7 +74,7 @@ type Options struct {
 	HandlerTimeout time.Duration
 	OrderBy        func(key []byte) []byte                              // what records are ordered by; nil: their key
 	Filter         func(topic string, r *dispatch.Record) (bool, error) // besides that of the definition; nil: there is none
-	Target         *shard.Target                                        // what they go to; nil: it has no limits of its own
+	Target         *shard.Limiter                                       // what they go to; nil: it has no limits of its own
 	Events         group.Events
 }
 
@@ -123,8 +123,7 @@ func (c *Subscriptions) Deliver(ctx context.Context, name string, h consumer.Han
 		return consumer.UnlessEnded(ctx, err)
 	}
 	m := newSubscriber(c, d, h, opts)
-	defer m.breaker.End()
-	defer m.throttle.End()
+	defer m.limits.End()
 	return c.whileItIsThere(ctx, d, m.heard, m.run)
 }
 

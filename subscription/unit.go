@@ -33,8 +33,7 @@ type shards struct {
 	before     *journals      // of the set that this one goes on for; nil: there was none
 	heritage   *core.Heritage // from that
 	drain      time.Duration
-	breaker    *shard.Breaker
-	throttle   *shard.Throttle
+	limiter    *shard.Limiter
 	opts       Options
 	logger     *slog.Logger
 
@@ -142,8 +141,8 @@ func (w *shards) run(ctx context.Context, u *group.Unit, in []dispatch.Input, h 
 	s := shard.New(shard.Config{
 		Name: d.Name, Set: w.Set, Retry: w.Retry, DeadLetters: d.DeadLetters, Journal: w.Journal, Dead: w.Dead, Shard: u.Number(), From: from,
 		Heir: left != nil, Heritage: w.heritage, Epoch: u.Epoch(), Run: u.Run(), Member: u.Member(), Advanced: u.Advanced,
-		Stored: w.stored(u.Number()), Handler: h, Filter: wanted, OrderBy: w.opts.orderBy(d), Breaker: w.breaker, Throttle: w.throttle,
-		Target: w.opts.Target, AnswerTimeout: w.opts.HandlerTimeout, Logger: w.logger,
+		Stored: w.stored(u.Number()), Handler: h, Filter: wanted, OrderBy: w.opts.orderBy(d), Limits: w.limiter,
+		Endpoint: w.opts.Target, AnswerTimeout: w.opts.HandlerTimeout, Logger: w.logger,
 	})
 	leave := w.add(s, len(in))
 	if w.ending() || isClosed(w.last) && w.past(have.Checkpoint, in) {
@@ -195,11 +194,10 @@ func (w *shards) add(s *shard.Shard, partitions int) (remove func()) {
 	s.SetPaused(w.paused)
 	s.SetConcurrency(w.limits.Concurrency(s.Number()))
 	part := float64(partitions) / float64(w.partitions)
-	unbreak, unthrottle, unaim := w.breaker.Join(s), w.throttle.Join(s, part), w.opts.Target.Join(s, part)
+	leave, leaveEndpoint := w.limiter.Join(s, part), w.opts.Target.Join(s, part)
 	return func() {
-		unbreak()
-		unaim()
-		unthrottle()
+		leave()
+		leaveEndpoint()
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		delete(w.runs, s)

@@ -33,7 +33,7 @@ func (s *Shard) Handle(ctx context.Context, r *dispatch.Record) error {
 	case core.Past:
 		return nil
 	case core.Divert:
-		if b := s.cfg.Breaker; b != nil && b.open() {
+		if b := s.cfg.Limits.ofCircuit(); b != nil && b.open() {
 			return errOpen
 		}
 		return s.park(ctx, r, s.now(), core.Held{Attempts: r.Attempt - 1})
@@ -115,7 +115,7 @@ func (s *Shard) Held(ctx context.Context, r *dispatch.Record, h dispatch.Held) e
 	held := core.Held{Attempts: h.Attempts, Since: h.Since.UnixMilli(), Due: now.Add(time.Until(h.Next)).UnixMilli(), Answer: h.Err.Error()}
 	held.Reason = givenUp[h.Why]
 	if held.Dead = held.Reason != 0; held.Dead {
-		s.cfg.Breaker.absolve(s.line(r))
+		s.cfg.Limits.ofCircuit().absolve(s.line(r))
 	}
 	return s.park(ctx, r, now, held)
 }

@@ -85,7 +85,7 @@ func TestAHandlerOfAParkedRecordThatExitsHasFailed(t *testing.T) {
 		calls := make(chan int, 9)
 		s := New(Config{
 			Name: "billing", Set: "k3m9q2xt", Retry: policy(time.Second, time.Minute, 0, 3),
-			Journal: newTopic(t, log, "journal"), Dead: newTopic(t, log, "dead"), Epoch: 1, Logger: quiet(), Breaker: NewBreaker(quiet()),
+			Journal: newTopic(t, log, "journal"), Dead: newTopic(t, log, "dead"), Epoch: 1, Logger: quiet(), Limits: &Limiter{circuit: newCircuit(quiet())},
 			Handler: func(_ context.Context, r *dispatch.Record) error {
 				if calls <- r.Attempt; r.Attempt == 1 {
 					runtime.Goexit()

@@ -21,10 +21,10 @@ func TestWhatIsParkedIsWithinTheRateToo(t *testing.T) {
 		const rate, span = 10, 30 * time.Second
 		var parked atomic.Int64 // that were delivered
 		g := newGreedy(t, 0)
-		defer g.End()
+		defer g.end()
 		s := New(Config{
 			Name: "billing", Set: "k3m9q2xt", Retry: policy(time.Second, time.Minute, 0, 1),
-			Journal: newTopic(t, log, "journal"), Dead: newTopic(t, log, "dead"), Epoch: 1, Logger: quiet(), Throttle: g.Throttle,
+			Journal: newTopic(t, log, "journal"), Dead: newTopic(t, log, "dead"), Epoch: 1, Logger: quiet(), Limits: &Limiter{rate: g.rate},
 			Handler: func(context.Context, *dispatch.Record) error {
 				parked.Add(1)
 				return nil
@@ -41,8 +41,8 @@ func TestWhatIsParkedIsWithinTheRateToo(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		g.SetRate(rate)
-		leave := g.Join(s, 1)
+		g.set(rate)
+		leave := g.join(s, 1)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		e := &eager{g: g, may: make(chan bool, 64)} // has a backlog, too
@@ -75,10 +75,10 @@ func TestWhatIsParkedSavesNoTokensUpWhileItHasNoSlot(t *testing.T) {
 		const rate, span = 10, 30 * time.Second
 		var parked atomic.Int64
 		g := newGreedy(t, 0)
-		defer g.End()
+		defer g.end()
 		s := New(Config{
 			Name: "billing", Set: "k3m9q2xt", Retry: policy(time.Second, time.Minute, 0, 1),
-			Journal: newTopic(t, log, "journal"), Dead: newTopic(t, log, "dead"), Epoch: 1, Logger: quiet(), Throttle: g.Throttle,
+			Journal: newTopic(t, log, "journal"), Dead: newTopic(t, log, "dead"), Epoch: 1, Logger: quiet(), Limits: &Limiter{rate: g.rate},
 			Handler: func(context.Context, *dispatch.Record) error {
 				parked.Add(1)
 				return nil
@@ -100,8 +100,8 @@ func TestWhatIsParkedSavesNoTokensUpWhileItHasNoSlot(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g.SetRate(rate)
-		leave, disown := g.Join(s, 0.5), g.own(0.5) // another shard has a backlog
+		g.set(rate)
+		leave, disown := g.join(s, 0.5), g.own(0.5) // another shard has a backlog
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		g.since()

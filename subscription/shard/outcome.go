@@ -34,7 +34,7 @@ func RetryAfter(err error, d time.Duration) error {
 }
 
 // Outage is an error of a handler that says that what it delivers to does not work, whatever the record:
-// no connection, no answer in time, "I am overloaded": see Breaker.
+// no connection, no answer in time, "I am overloaded": see circuit.
 func Outage(err error) error {
 	if err == nil {
 		err = errors.New("what it is delivered to does not work")

@@ -15,7 +15,7 @@ type pauses uint8
 
 const (
 	ordered   pauses = 1 << iota // by the definition
-	heldBack                     // by the breaker
+	heldBack                     // by the circuit
 	throttled                    // until the rate allows some
 	crowded                      // until that of the endpoint does
 )
@@ -55,7 +55,7 @@ func (s *Shard) setPaused(why pauses, paused bool) {
 	}
 }
 
-// tryOne has one record delivered although the breaker holds all back: in turns one that is parked and
+// tryOne has one record delivered although the circuit holds all back: in turns one that is parked and
 // one of the main topic. False: there is none, or nothing may be delivered at all.
 func (s *Shard) tryOne() bool {
 	s.gate.Lock()
@@ -71,7 +71,7 @@ func (s *Shard) tryOne() bool {
 
 // tryParked is tryOne for what is parked. None is tried that would wait for a slot: others could go meanwhile.
 func (s *Shard) tryParked() bool {
-	if s.slots.taken() || s.cfg.Target.taken() {
+	if s.slots.taken() || s.cfg.Endpoint.full() {
 		return false
 	}
 	s.mu.Lock()

@@ -23,7 +23,7 @@ import (
 // goroutine whose work it is: appends, copies, notes, the tail, the pump. Handle and Held, which the engine of
 // the main records calls, are in admit.go, the end of a journal in take.go.
 //
-// Locks are taken in this order: Breaker.mu or Throttle.mu, gate, the engine's, mu.
+// Locks are taken in this order: those of a Limiter, gate, the engine's, mu.
 
 // Config is one shard.
 type Config struct {
@@ -45,9 +45,8 @@ type Config struct {
 	Handler     dispatch.Handler
 	Filter      func(*dispatch.Record) (bool, error) // what it is false of is finished undelivered; nil: nothing is
 	OrderBy     func(key []byte) []byte              // as that of its engine; nil: the key
-	Breaker     *Breaker                             // nil: what it goes to is always there
-	Throttle    *Throttle                            // nil: there is no rate
-	Target      *Target                              // nil: what it goes to has no limits of its own
+	Limits      *Limiter                             // of the subscription; nil: none
+	Endpoint    *Limiter                             // of what it goes to; nil: none
 	// Concurrency is how many parked records are delivered at once; default 8.
 	Concurrency int
 	// AnswerTimeout is how long an answer for a parked record may take before the shard is given up; 0: for ever.
@@ -391,7 +390,7 @@ func (s *Shard) attempted(ctx context.Context, d core.Deliver, err error) {
 		o.Answer, o.Due, o.GiveUp = err.Error(), now.Add(next.Pause).UnixMilli(), givenUp[next.Why]
 	}
 	if o.GiveUp != 0 {
-		s.cfg.Breaker.absolve(s.lineOf(d.Key, d.ID.Origin))
+		s.cfg.Limits.ofCircuit().absolve(s.lineOf(d.Key, d.ID.Origin))
 	}
 	s.do(func(st *core.State) { st.Attempted(d.ID, o) })
 }

@@ -221,9 +221,9 @@ func TestARaisedBoundIsUsedByWhatIsParked(t *testing.T) {
 // An attempt that ends while it waits for its endpoint leaves the slot of its subscription to others.
 func TestWhoGivesUpAtTheEndpointKeepsNoSlot(t *testing.T) {
 	t.Parallel()
-	at := NewTarget(0, 1)
+	at := NewEndpoint(0, 1)
 	defer at.End()
-	s := New(Config{Target: at, Logger: quiet(),
+	s := New(Config{Endpoint: at, Logger: quiet(),
 		Handler: func(context.Context, *dispatch.Record) error { return nil }})
 	s.slots.bound(1)
 	there, _, err := at.take(t.Context())

@@ -11,8 +11,8 @@ import (
 )
 
 // What a shard tells people of its deliveries lies in the checkpoint of its unit, so that everybody sees what only
-// its owner knows: whether the breaker is open, and what is used of the limits. It goes with the progress that is
-// stored anyway, at most once in tellEvery, and of a breaker at once. Nothing reads it to decide anything.
+// its owner knows: whether the circuit is open, and what is used of the limits. It goes with the progress that is
+// stored anyway, at most once in tellEvery, and of a circuit at once. Nothing reads it to decide anything.
 
 // tellEvery is the shortest time between two looks at what is used, and over how long that is measured.
 const tellEvery = time.Second
@@ -22,7 +22,7 @@ type telling struct {
 	begun   atomic.Int64 // attempts, while there is any limit
 	running atomic.Int64 // of those, the ones under way
 
-	mu   sync.Mutex // taken before that of the Breaker, the Throttle and the Target
+	mu   sync.Mutex // taken before that of the circuit, the rate and the Limiter
 	at   time.Time  // of the last look
 	was  int64      // begun then
 	last *protocol.Deliveries
@@ -30,8 +30,8 @@ type telling struct {
 
 // limited says whether anything bounds the attempts of the shard, so that they are counted.
 func (s *Shard) limited() bool {
-	t := s.cfg.Throttle
-	return s.slots.most.Load() > 0 || s.cfg.Target != nil || t != nil && t.bounds.Load()
+	t := s.cfg.Limits.ofRate()
+	return s.slots.most.Load() > 0 || s.cfg.Endpoint != nil || t != nil && t.bounds.Load()
 }
 
 // Deliveries is what people are told of the shard; the same pointer as long as there is nothing new.
@@ -43,11 +43,11 @@ func (s *Shard) Deliveries() *protocol.Deliveries {
 	if t.at.IsZero() {
 		t.at = now
 	}
-	held, passed := s.cfg.Breaker.heldBack(now), now.Sub(t.at)
+	held, passed := s.cfg.Limits.ofCircuit().heldBack(now), now.Sub(t.at)
 	if passed < tellEvery && (held != nil) == (t.last != nil && t.last.HeldBack != nil) {
 		return t.last
 	}
-	told := protocol.Deliveries{At: now.UnixMilli(), HeldBack: held, Eased: round(s.cfg.Throttle.eased()), Endpoint: s.cfg.Target.part()}
+	told := protocol.Deliveries{At: now.UnixMilli(), HeldBack: held, Eased: round(s.cfg.Limits.ofRate().backedOff()), Endpoint: s.cfg.Endpoint.here()}
 	if t.last != nil {
 		told.Rate = t.last.Rate
 	}
@@ -78,8 +78,8 @@ func (s *Shard) news() {
 // round leaves two decimals.
 func round(n float64) float64 { return math.Round(n*100) / 100 }
 
-// heldBack says since when the breaker is open, and why; nil: it is closed, or there is none.
-func (b *Breaker) heldBack(now time.Time) *protocol.HeldBack {
+// heldBack says since when the circuit is open, and why; nil: it is closed, or there is none.
+func (b *circuit) heldBack(now time.Time) *protocol.HeldBack {
 	if b == nil || !b.open() {
 		return nil
 	}
@@ -105,27 +105,12 @@ func shortly(err error) string {
 	return strings.ToValidUTF8(said[:protocol.MaxWhyBytes-len(cut)], "") + cut
 }
 
-// eased is the bound that the answers have brought about; 0: none.
-func (t *Throttle) eased() float64 {
-	if t == nil || !t.easing.Load() {
+// backedOff is the bound that the answers have brought about; 0: none.
+func (t *rate) backedOff() float64 {
+	if t == nil || !t.watching.Load() {
 		return 0
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.ease.bound
-}
-
-// part is what this process has of the endpoint's limits; nil: there are none.
-func (t *Target) part() *protocol.EndpointPart {
-	if t == nil {
-		return nil
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	p := protocol.EndpointPart{Rate: t.rate, Concurrency: int(t.most), ConcurrencyHere: int(t.slots.most.Load())}
-	for _, part := range t.parts {
-		p.RateHere += t.rate * part / t.among
-	}
-	p.RateHere = round(p.RateHere)
-	return &p
+	return t.backoff.bound
 }

@@ -12,8 +12,8 @@ import (
 func TestTheRateThatWasToldOutlastsTheOpeningOfTheBreaker(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := &Breaker{}
-		s := &Shard{cfg: Config{Breaker: b}}
+		b := &circuit{}
+		s := &Shard{cfg: Config{Limits: &Limiter{circuit: b}}}
 		_ = s.Deliveries()
 		s.told.begun.Add(14)
 		time.Sleep(2 * tellEvery)

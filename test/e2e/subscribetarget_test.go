@@ -18,7 +18,7 @@ func TestADrainDoesNotWaitForThoseThatTheEndpointHasNoPlaceFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rf := newSubscriptionOf(t, 1, ringfence.SubscriptionConfig{})
 		produce(t, rf, "orders", 0, 16, 16)
-		at := shard.NewTarget(0, 1)
+		at := shard.NewEndpoint(0, 1)
 		defer at.End()
 		var d delivered
 		h := d.handler(func(*ringfence.Message) error { return nil })
@@ -46,7 +46,7 @@ func TestAnAnswerThatNeverComesKeepsNoPlaceAtTheEndpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rf := newSubscriptionOf(t, 1, ringfence.SubscriptionConfig{})
 		produce(t, rf, "orders", 0, 4, 4)
-		at := shard.NewTarget(0, 1)
+		at := shard.NewEndpoint(0, 1)
 		defer at.End()
 		var d delivered
 		h := d.handler(func(*ringfence.Message) error { return nil })
@@ -103,7 +103,7 @@ func TestAWaitForTheEndpointIsNoTimeOfTheHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rf := newSubscriptionOf(t, 1, ringfence.SubscriptionConfig{})
 		produce(t, rf, "orders", 0, 16, 16)
-		at := shard.NewTarget(0, 1)
+		at := shard.NewEndpoint(0, 1)
 		defer at.End()
 		var d delivered
 		h := d.handler(func(*ringfence.Message) error { return nil })

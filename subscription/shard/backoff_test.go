@@ -30,7 +30,7 @@ func (r *receiver) refuses() bool {
 }
 
 // press makes attempts for so long, one each millisecond if it may.
-func (r *receiver) press(t *Throttle, d time.Duration) {
+func (r *receiver) press(t *rate, d time.Duration) {
 	r.accepted, r.refused = 0, 0
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if t.take() {
@@ -42,15 +42,15 @@ func (r *receiver) press(t *Throttle, d time.Duration) {
 func TestAReceiverThatRefusesMostIsAskedForLess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		th, r := NewThrottle(quiet()), &receiver{capacity: 10}
-		defer th.End()
+		th, r := newRate(quiet()), &receiver{capacity: 10}
+		defer th.end()
 		r.press(th, 3*time.Second)
 		r.press(th, 20*time.Second)
 		if r.accepted < 1800 {
 			t.Errorf("it accepts 100 a second, and was given %d in 20 s", r.accepted)
 		}
-		if r.refused > r.accepted+easeFloor*20+20 {
-			t.Errorf("%d were refused and %d accepted: no more than twice what it accepts, and %d a second, were to be tried", r.refused, r.accepted, easeFloor)
+		if r.refused > r.accepted+backoffFloor*20+20 {
+			t.Errorf("%d were refused and %d accepted: no more than twice what it accepts, and %d a second, were to be tried", r.refused, r.accepted, backoffFloor)
 		}
 
 		r.capacity = 0
@@ -59,7 +59,7 @@ func TestAReceiverThatRefusesMostIsAskedForLess(t *testing.T) {
 		if r.accepted < 990 {
 			t.Errorf("it accepts what comes again, and was given %d in a second in which there were 1,000", r.accepted)
 		}
-		if th.easing.Load() || th.bounds.Load() {
+		if th.watching.Load() || th.bounds.Load() {
 			t.Error("answers are looked at although nothing was refused for seconds")
 		}
 	})
@@ -68,8 +68,8 @@ func TestAReceiverThatRefusesMostIsAskedForLess(t *testing.T) {
 func TestWhatIsRefusedForAnotherReasonThanTheLoadBoundsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		th, n, refused := NewThrottle(quiet()), 0, 0
-		defer th.End()
+		th, n, refused := newRate(quiet()), 0, 0
+		defer th.end()
 		for range 10_000 { // four of ten, for ever
 			if th.take() {
 				n++
@@ -90,8 +90,8 @@ func TestWhatIsRefusedForAnotherReasonThanTheLoadBoundsNothing(t *testing.T) {
 func TestAReceiverThatRefusesAllKeepsAFewAttempts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		th, n := NewThrottle(quiet()), 0
-		defer th.End()
+		th, n := newRate(quiet()), 0
+		defer th.end()
 		for range 30_000 {
 			if th.take() {
 				n++
@@ -99,7 +99,7 @@ func TestAReceiverThatRefusesAllKeepsAFewAttempts(t *testing.T) {
 			}
 			time.Sleep(time.Millisecond)
 		}
-		about(t, "29 seconds at the least rate, and one before it", n, 29*easeFloor+1000)
+		about(t, "29 seconds at the least rate, and one before it", n, 29*backoffFloor+1000)
 	})
 }
 
@@ -118,8 +118,8 @@ func TestALoadThatRisesIsNotBoundByTheFewThatAreRefused(t *testing.T) {
 		t.Run(c.what, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				th, n := NewThrottle(quiet()), 0
-				defer th.End()
+				th, n := newRate(quiet()), 0
+				defer th.end()
 				try := func(times int, each time.Duration) (began int) {
 					for range times {
 						if th.take() {
@@ -144,11 +144,11 @@ func TestALoadThatRisesIsNotBoundByTheFewThatAreRefused(t *testing.T) {
 func TestARateStaysTheMostWhereMostIsRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		th, r := NewThrottle(quiet()), &receiver{capacity: 1}
-		defer th.End()
-		th.SetRate(100)
+		th, r := newRate(quiet()), &receiver{capacity: 1}
+		defer th.end()
+		th.set(100)
 		s := New(Config{Logger: quiet()})
-		defer th.Join(s, 0.5)()
+		defer th.join(s, 0.5)()
 		r.press(th, 10*time.Second)
 		if n := r.accepted + r.refused; n > 32*10 || n < 25*10 {
 			t.Errorf("%d attempts in 10 s of a receiver that accepts 10 a second; expected about 30 a second", n)
@@ -160,15 +160,15 @@ func TestARateStaysTheMostWhereMostIsRefused(t *testing.T) {
 	})
 }
 
-// An outage that the breaker sees is none of the load, and no attempt of it counts here.
+// An outage that the circuit sees is none of the load, and no attempt of it counts here.
 func TestAnOutageIsForgottenWithItsAttempts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		away := true
-		th, b := NewThrottle(quiet()), NewBreaker(quiet())
-		defer th.End()
-		defer b.End()
-		s := New(Config{Logger: quiet(), Breaker: b, Throttle: th,
+		th, b := newRate(quiet()), newCircuit(quiet())
+		defer th.end()
+		defer b.end()
+		s := New(Config{Logger: quiet(), Limits: &Limiter{circuit: b, rate: th},
 			Handler: func(context.Context, *dispatch.Record) error {
 				if away {
 					return down{}
@@ -185,10 +185,10 @@ func TestAnOutageIsForgottenWithItsAttempts(t *testing.T) {
 				t.Fatal("it was delivered")
 			}
 		}
-		if !b.open() || th.easing.Load() {
-			t.Errorf("open %v, easing %v; expected an outage that is the breaker's alone", b.open(), th.easing.Load())
+		if !b.open() || th.watching.Load() {
+			t.Errorf("open %v, watching %v; expected an outage that is the circuit's alone", b.open(), th.watching.Load())
 		}
-		time.Sleep(2 * easeWindow)
+		time.Sleep(2 * backoffWindow)
 		away = false
 		if err := s.deliver(t.Context(), &dispatch.Record{Attempt: 1}, false); err != nil {
 			t.Fatal(err)
@@ -205,9 +205,9 @@ func TestAnOutageIsForgottenWithItsAttempts(t *testing.T) {
 func TestAnOutageIsToldAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := NewBreaker(quiet())
-		defer b.End()
-		s := New(Config{Logger: quiet(), Breaker: b,
+		b := newCircuit(quiet())
+		defer b.end()
+		s := New(Config{Logger: quiet(), Limits: &Limiter{circuit: b},
 			Handler: func(context.Context, *dispatch.Record) error { return down{} }})
 		if got := s.Deliveries(); got != nil {
 			t.Errorf("told before anything was tried: %+v", got)
@@ -220,7 +220,7 @@ func TestAnOutageIsToldAtOnce(t *testing.T) {
 			}
 		}
 		if got := s.Deliveries(); !b.open() || got == nil || got.HeldBack == nil {
-			t.Errorf("the breaker is open: %v, and told is %+v; expected the outage", b.open(), got)
+			t.Errorf("the circuit is open: %v, and told is %+v; expected the outage", b.open(), got)
 		}
 	})
 }
@@ -228,9 +228,9 @@ func TestAnOutageIsToldAtOnce(t *testing.T) {
 // Attempts are counted for people where anything bounds them, whatever that is.
 func TestAttemptsAreCountedWhereAnythingBoundsThem(t *testing.T) {
 	t.Parallel()
-	th := NewThrottle(quiet())
-	defer th.End()
-	at := NewTarget(0, 4)
+	th := newRate(quiet())
+	defer th.end()
+	at := NewEndpoint(0, 4)
 	defer at.End()
 	for what, c := range map[string]struct {
 		cfg  Config
@@ -238,8 +238,8 @@ func TestAttemptsAreCountedWhereAnythingBoundsThem(t *testing.T) {
 		want bool
 	}{
 		"nothing":             {want: false},
-		"a throttle at rest":  {cfg: Config{Throttle: th}, want: false},
-		"the endpoint":        {cfg: Config{Target: at}, want: true},
+		"a throttle at rest":  {cfg: Config{Limits: &Limiter{rate: th}}, want: false},
+		"the endpoint":        {cfg: Config{Endpoint: at}, want: true},
 		"its own concurrency": {most: 3, want: true},
 	} {
 		c.cfg.Logger = quiet()
@@ -249,8 +249,8 @@ func TestAttemptsAreCountedWhereAnythingBoundsThem(t *testing.T) {
 			t.Errorf("bounded by %s: counted is %v; want %v", what, got, c.want)
 		}
 	}
-	th.SetRate(1)
-	if s := New(Config{Logger: quiet(), Throttle: th}); !s.limited() {
+	th.set(1)
+	if s := New(Config{Logger: quiet(), Limits: &Limiter{rate: th}}); !s.limited() {
 		t.Error("bounded by a rate: not counted")
 	}
 }

@@ -2,7 +2,7 @@ package shard
 
 import "time"
 
-// ease bounds the attempts of a process by what is accepted while what is delivered to answers some, but
+// backoff bounds the attempts of a process by what is accepted while what is delivered to answers some, but
 // refuses most for want of capacity: each attempt that is refused costs the receiver as well, and would keep
 // it where it is. In a second no more attempts begin than twice what was accepted in the second before, and
 // a few: so it is asked for a little more than it gives, and gets all it can take again within seconds. That
@@ -13,8 +13,8 @@ import "time"
 // (O'Reilly 2016), chapter 21, with a rate in the place of a probability: what may not begin is not dropped
 // here, it waits.
 //
-// Its fields are guarded by the mu of its Throttle.
-type ease struct {
+// Its fields are guarded by the mu of its rate.
+type backoff struct {
 	bound    float64 // attempts a second; 0: none
 	accepted int     // answers since the window began, of any other kind than an outage
 	refused  int     // outages since then
@@ -23,14 +23,14 @@ type ease struct {
 }
 
 const (
-	easeWindow  = time.Second
-	easeRefused = 10 // in a window, at least: fewer are no burden
-	easeFloor   = 10 // attempts a second that nothing takes away
+	backoffWindow  = time.Second
+	backoffRefused = 10 // in a window, at least: fewer are no burden
+	backoffFloor   = 10 // attempts a second that nothing takes away
 )
 
-// answered learns how an attempt ended of which the breaker made no outage.
-func (t *Throttle) answered(refused bool) {
-	if !refused && !t.easing.Load() {
+// answered learns how an attempt ended of which the circuit made no outage.
+func (t *rate) answered(refused bool) {
+	if !refused && !t.watching.Load() {
 		return
 	}
 	t.mu.Lock()
@@ -38,31 +38,31 @@ func (t *Throttle) answered(refused bool) {
 	if t.ended {
 		return
 	}
-	if t.ease.timer == nil {
-		t.easing.Store(true)
-		t.ease.since = time.Now()
-		t.ease.timer = time.AfterFunc(easeWindow, t.weigh)
+	if t.backoff.timer == nil {
+		t.watching.Store(true)
+		t.backoff.since = time.Now()
+		t.backoff.timer = time.AfterFunc(backoffWindow, t.weigh)
 	}
 	if refused {
-		t.ease.refused++
+		t.backoff.refused++
 	} else {
-		t.ease.accepted++
+		t.backoff.accepted++
 	}
 }
 
 // weigh ends a window, and sets the bound of the next one.
-func (t *Throttle) weigh() {
+func (t *rate) weigh() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	e := &t.ease
+	e := &t.backoff
 	if t.ended || e.timer == nil {
 		return
 	}
 	now := time.Now()
 	seconds := now.Sub(e.since).Seconds()
-	most := 2*float64(e.accepted)/seconds + easeFloor
+	most := 2*float64(e.accepted)/seconds + backoffFloor
 	switch {
-	case e.bound == 0 && (e.refused < easeRefused || e.refused <= e.accepted):
+	case e.bound == 0 && (e.refused < backoffRefused || e.refused <= e.accepted):
 		most = 0
 	case e.bound == 0:
 		t.log.Warn("fewer deliveries are tried: most are refused for want of capacity", "accepted", e.accepted, "refused", e.refused, "attempts_per_second", int(most))
@@ -74,31 +74,31 @@ func (t *Throttle) weigh() {
 	e.bound = most
 	t.heed(now)
 	if most == 0 && e.refused == 0 {
-		t.atEase()
+		t.endBackoff()
 		return
 	}
 	e.accepted, e.refused, e.since = 0, 0, now
-	e.timer.Reset(easeWindow)
+	e.timer.Reset(backoffWindow)
 }
 
-// outage has the throttle forget what it saw, as the breaker holds all back: what comes after that is new.
-func (t *Throttle) outage() {
-	if !t.easing.Load() {
+// outage has the rate forget what it saw, as the circuit holds all back: what comes after that is new.
+func (t *rate) outage() {
+	if !t.watching.Load() {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
 	t.refill(now)
-	t.atEase()
+	t.endBackoff()
 	t.heed(now)
 }
 
-// atEase ends the bound and the windows; the caller holds mu.
-func (t *Throttle) atEase() {
-	if t.ease.timer != nil {
-		t.ease.timer.Stop()
+// endBackoff ends the bound and the windows; the caller holds mu.
+func (t *rate) endBackoff() {
+	if t.backoff.timer != nil {
+		t.backoff.timer.Stop()
 	}
-	t.ease = ease{}
-	t.easing.Store(false)
+	t.backoff = backoff{}
+	t.watching.Store(false)
 }

@@ -14,7 +14,7 @@ import (
 
 // greedy is a process that begins attempts whenever it may.
 type greedy struct {
-	*Throttle
+	*rate
 	mu    sync.Mutex
 	begun int
 	stop  chan struct{}
@@ -22,17 +22,17 @@ type greedy struct {
 
 func newGreedy(t *testing.T, rate int) *greedy {
 	t.Helper()
-	g := &greedy{Throttle: NewThrottle(quiet()), stop: make(chan struct{})}
-	g.SetRate(rate)
+	g := &greedy{rate: newRate(quiet()), stop: make(chan struct{})}
+	g.set(float64(rate))
 	return g
 }
 
 // own has it own a shard of that part of the partitions.
 func (g *greedy) own(part float64) func() {
 	e := &eager{g: g, may: make(chan bool, 64)}
-	s := &Shard{cfg: Config{Throttle: g.Throttle}, engine: e}
+	s := &Shard{cfg: Config{Limits: &Limiter{rate: g.rate}}, engine: e}
 	s.st = New(Config{Logger: quiet()}).st
-	unjoin := g.Join(s, part)
+	unjoin := g.join(s, part)
 	over := make(chan struct{})
 	go e.run(s, over)
 	return func() {
@@ -119,8 +119,8 @@ func TestTheProcessesTogetherKeepToTheRateWhoeverHasWhat(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a, b := newGreedy(t, 200), newGreedy(t, 200)
-		defer a.End()
-		defer b.End()
+		defer a.end()
+		defer b.end()
 		defer a.own(0.25)()
 		leave := b.own(0.75)
 		const span = 10 * time.Second
@@ -139,15 +139,15 @@ func TestTheProcessesTogetherKeepToTheRateWhoeverHasWhat(t *testing.T) {
 			t.Error("it has more than one token without a part")
 		}
 
-		a.SetRate(20)
+		a.set(20)
 		time.Sleep(span)
 		about(t, "a tenth of that rate", a.since(), 200)
-		a.SetRate(0)
+		a.set(0)
 		time.Sleep(time.Second)
 		if n := a.since(); n < 1500 {
 			t.Errorf("without a bound there were %d attempts", n)
 		}
-		a.SetRate(20)
+		a.set(20)
 		time.Sleep(span)
 		about(t, "a rate once more", a.since(), 200)
 	})
@@ -163,7 +163,7 @@ func TestAStartIsNoBurst(t *testing.T) {
 			leave := g.own(1)
 			time.Sleep(10 * time.Millisecond)
 			leave()
-			g.End()
+			g.end()
 			begun += g.since()
 		}
 		if begun > 1000 {
@@ -176,10 +176,10 @@ func TestAStartIsNoBurst(t *testing.T) {
 func TestABurstIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		th := NewThrottle(quiet())
-		defer th.End()
-		th.SetRate(1000)
-		defer th.Join(&Shard{}, 0.5)()
+		th := newRate(quiet())
+		defer th.end()
+		th.set(1000)
+		defer th.join(&Shard{}, 0.5)()
 		time.Sleep(time.Hour)
 		n := 0
 		for th.take0() {
@@ -192,7 +192,7 @@ func TestABurstIsBounded(t *testing.T) {
 }
 
 // take0 is take for a throttle with shards that follow nothing.
-func (t *Throttle) take0() bool {
+func (t *rate) take0() bool {
 	t.mu.Lock()
 	enough := false
 	if t.refill(time.Now()); t.tokens < 1 {
@@ -208,7 +208,7 @@ func TestARateThatIsLowLetsEachProcessBegin(t *testing.T) {
 		var all []*greedy
 		for range 4 {
 			g := newGreedy(t, 1)
-			defer g.End()
+			defer g.end()
 			defer g.own(0.25)()
 			all = append(all, g)
 		}
@@ -223,15 +223,15 @@ func TestARateThatIsLowLetsEachProcessBegin(t *testing.T) {
 func TestAShardThatComesWhileTheRateIsUsedUpWaitsToo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		th := NewThrottle(quiet())
-		defer th.End()
-		th.SetRate(1)
+		th := newRate(quiet())
+		defer th.end()
+		th.set(1)
 		one := New(Config{Logger: quiet()})
-		defer th.Join(one, 0.5)()
+		defer th.join(one, 0.5)()
 		for th.take() {
 		}
 		other := New(Config{Logger: quiet()})
-		defer th.Join(other, 0.5)()
+		defer th.join(other, 0.5)()
 		if a, b := one.held(), other.held(); a != throttled || b != throttled {
 			t.Errorf("held back for %b, and the one that came for %b; want both for the rate", a, b)
 		}
@@ -253,12 +253,12 @@ func (s *Shard) held() pauses {
 func TestATakeoverIsNoBurst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		th := NewThrottle(quiet())
-		defer th.End()
-		th.SetRate(1000)
-		defer th.Join(&Shard{}, 0.1)()
+		th := newRate(quiet())
+		defer th.end()
+		th.set(1000)
+		defer th.join(&Shard{}, 0.1)()
 		time.Sleep(time.Hour)
-		defer th.Join(&Shard{}, 0.9)()
+		defer th.join(&Shard{}, 0.9)()
 		n := 0
 		for th.take0() {
 			n++
@@ -273,17 +273,17 @@ func TestATakeoverIsNoBurst(t *testing.T) {
 func TestWhatAnswersBoundIsTold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		th, r := NewThrottle(quiet()), &receiver{capacity: 1}
-		defer th.End()
-		s := New(Config{Logger: quiet(), Throttle: th})
-		defer th.Join(s, 1)()
+		th, r := newRate(quiet()), &receiver{capacity: 1}
+		defer th.end()
+		s := New(Config{Logger: quiet(), Limits: &Limiter{rate: th}})
+		defer th.join(s, 1)()
 		if got := s.Deliveries(); got != nil {
 			t.Errorf("told before the first answer: %+v", got)
 		}
 		r.press(th, 10*time.Second)
 		got := s.Deliveries()
-		if bound := th.eased(); bound <= 0 || got == nil || got.Eased != round(bound) {
-			t.Errorf("told %+v; expected it to be eased to %g", got, bound)
+		if bound := th.backedOff(); bound <= 0 || got == nil || got.Eased != round(bound) {
+			t.Errorf("told %+v; expected it to be backed off to %g", got, bound)
 		}
 	})
 }

@@ -20,15 +20,15 @@ type cut struct{ down }
 
 func (cut) Unreached() bool { return true }
 
-func newBreaker(t *testing.T) *Breaker {
-	b := NewBreaker(slog.New(slog.DiscardHandler))
-	t.Cleanup(b.End)
+func newBreaker(t *testing.T) *circuit {
+	b := newCircuit(slog.New(slog.DiscardHandler))
+	t.Cleanup(b.end)
 	return b
 }
 
 // attempt is one that begins and ends at once.
-func (b *Breaker) attempt(line uint64, first bool, err error) bool {
-	return b.end(b.begin(), line, first, err).uncounted
+func (b *circuit) attempt(line uint64, first bool, err error) bool {
+	return b.ended(b.begin(), line, first, err).uncounted
 }
 
 func TestAnOutageIsWhatSeveralKeysTellWithNoOtherAnswerAmongThem(t *testing.T) {
@@ -36,48 +36,48 @@ func TestAnOutageIsWhatSeveralKeysTellWithNoOtherAnswerAmongThem(t *testing.T) {
 	broken := errors.New("broken")
 	for _, c := range []struct {
 		name  string
-		steps func(b *Breaker)
+		steps func(b *circuit)
 		open  bool
 	}{
-		{"sixteen keys at once", func(b *Breaker) {
+		{"sixteen keys at once", func(b *circuit) {
 			for line := range uint64(outageKeys) {
 				b.attempt(line, true, down{})
 			}
 		}, true},
-		{"one less", func(b *Breaker) {
+		{"one less", func(b *circuit) {
 			for line := range uint64(outageKeys - 1) {
 				b.attempt(line, true, down{})
 			}
 		}, false},
-		{"three keys in two seconds", func(b *Breaker) {
+		{"three keys in two seconds", func(b *circuit) {
 			for line := range uint64(3) {
 				b.attempt(line, true, down{})
 				time.Sleep(time.Second)
 			}
 		}, true},
-		{"two keys for a day", func(b *Breaker) {
+		{"two keys for a day", func(b *circuit) {
 			for i := range uint64(100) {
 				b.attempt(i%2, true, down{})
 				time.Sleep(time.Hour)
 			}
 		}, false},
-		{"attempts that are not the first", func(b *Breaker) {
+		{"attempts that are not the first", func(b *circuit) {
 			for line := range uint64(100) {
 				b.attempt(line, false, down{})
 			}
 		}, false},
-		{"one key, of which nothing was sent", func(b *Breaker) {
+		{"one key, of which nothing was sent", func(b *circuit) {
 			if b.attempt(1, false, fmt.Errorf("no connection: %w", cut{})); !b.open() {
 				return
 			}
 			b.attempt(1, false, nil)
 		}, true},
-		{"other errors", func(b *Breaker) {
+		{"other errors", func(b *circuit) {
 			for line := range uint64(100) {
 				b.attempt(line, true, broken)
 			}
 		}, false},
-		{"a success among them", func(b *Breaker) {
+		{"a success among them", func(b *circuit) {
 			for line := range uint64(100) {
 				b.attempt(line, true, down{})
 				if line%10 == 9 {
@@ -85,7 +85,7 @@ func TestAnOutageIsWhatSeveralKeysTellWithNoOtherAnswerAmongThem(t *testing.T) {
 				}
 			}
 		}, false},
-		{"another answer among them", func(b *Breaker) {
+		{"another answer among them", func(b *circuit) {
 			for line := range uint64(100) {
 				b.attempt(line, true, down{})
 				if line%10 == 9 {
@@ -101,13 +101,13 @@ func TestAnOutageIsWhatSeveralKeysTellWithNoOtherAnswerAmongThem(t *testing.T) {
 				if c.steps(b); (b.period.Load() > 0) != c.open {
 					t.Errorf("it opened and closed %d times; expected it to open: %t", b.period.Load(), c.open)
 				}
-				b.End()
+				b.end()
 			})
 		})
 	}
 }
 
-func opened(t *testing.T) *Breaker {
+func opened(t *testing.T) *circuit {
 	t.Helper()
 	b := newBreaker(t)
 	for line := range uint64(outageKeys) {
@@ -135,7 +135,7 @@ func TestWhileItIsOpenNoAttemptCountsButOneWithAnAnswer(t *testing.T) {
 			if !b.attempt(4, true, down{}) || b.open() {
 				t.Error("one failure counts, or opens it again")
 			}
-			b.End()
+			b.end()
 		}
 	})
 }
@@ -149,16 +149,16 @@ func TestAnAnswerOfBeforeTheOutageDoesNotEndIt(t *testing.T) {
 		for line := range uint64(outageKeys) {
 			b.attempt(line, true, down{})
 		}
-		if b.end(early, 99, true, nil).uncounted || !b.open() {
+		if b.ended(early, 99, true, nil).uncounted || !b.open() {
 			t.Error("it closed, or the success did not count")
 		}
-		b.End()
+		b.end()
 	})
 }
 
 // counter is an engine that has always something to try.
 type counter struct {
-	b     *Breaker
+	b     *circuit
 	asked []time.Duration
 	since time.Time
 	hang  bool
@@ -173,13 +173,13 @@ func (c *counter) TryOne() bool {
 	c.asked = append(c.asked, time.Since(c.since))
 	at := c.b.begin0()
 	if !c.hang {
-		go c.b.end(at, 1, true, c.err)
+		go c.b.ended(at, 1, true, c.err)
 	}
 	return true
 }
 
 // begin0 is begin for who holds mu.
-func (b *Breaker) begin0() int64 {
+func (b *circuit) begin0() int64 {
 	b.probes++
 	b.begun = time.Now()
 	return b.period.Load()
@@ -209,7 +209,7 @@ func TestOneAtATimeIsTriedAndNotBeforeTheEndpointWantsIt(t *testing.T) {
 				b.shards = []*Shard{idle, s}
 				b.mu.Unlock()
 				time.Sleep(5 * time.Second)
-				b.End()
+				b.end()
 				b.mu.Lock()
 				defer b.mu.Unlock()
 				if got := fmt.Sprint(e.asked); got != c.want {

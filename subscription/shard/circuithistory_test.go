@@ -16,7 +16,7 @@ func TestBreakerCountsNothingInAnOutage(t *testing.T) {
 		for _, first := range []bool{true, false} {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBreaker(t)
-				defer b.End()
+				defer b.end()
 				for line := range lines {
 					b.attempt(line, first, errors.New("broken")) // each was answered before
 				}
@@ -41,8 +41,8 @@ func TestBreakerCountsAgainstARecordWhileOthersAreAnswered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBreaker(t)
-		defer b.End()
-		poison := func() verdict { return b.end(b.begin(), 1, false, down{}) }
+		defer b.end()
+		poison := func() verdict { return b.ended(b.begin(), 1, false, down{}) }
 		for i := range 5 {
 			if v := poison(); !v.uncounted || v.tries != i+1 {
 				t.Errorf("try %d, with nobody answered: %+v", i+1, v)
@@ -88,8 +88,8 @@ func (h *history) others(line uint64) int { return h.answers - h.of[line] }
 func TestBreakerHistories(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		b := NewBreaker(quiet())
-		defer b.End()
+		b := newCircuit(quiet())
+		defer b.end()
 		h := history{of: map[uint64]int{}, tried: map[uint64]int{}}
 		type begun struct {
 			at   int64
@@ -125,7 +125,7 @@ func TestBreakerHistories(t *testing.T) {
 					err = errors.New("broken")
 				}
 				wasOpen, others := b.open(), h.others(a.line)
-				v := b.end(a.at, a.line, rapid.Bool().Draw(t, "first"), err)
+				v := b.ended(a.at, a.line, rapid.Bool().Draw(t, "first"), err)
 				switch outage := IsOutage(err); {
 				case !outage && v.uncounted:
 					t.Fatalf("an answer of line %d does not count", a.line)

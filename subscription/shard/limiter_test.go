@@ -12,9 +12,9 @@ import (
 )
 
 // aims has a process begin what it may at an endpoint, for a shard of that part of a subscription.
-func (g *greedy) aims(at *Target, part float64) (leave func()) {
+func (g *greedy) aims(at *Limiter, part float64) (leave func()) {
 	e := &eager{g: g, may: make(chan bool, 64)}
-	s := &Shard{cfg: Config{Target: at}, engine: e}
+	s := &Shard{cfg: Config{Endpoint: at}, engine: e}
 	s.st = New(Config{Logger: quiet()}).st
 	unjoin := at.Join(s, part)
 	over := make(chan struct{})
@@ -30,10 +30,10 @@ func (g *greedy) aims(at *Target, part float64) (leave func()) {
 func TestAllSubscriptionsTogetherKeepToTheRateOfTheirEndpoint(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		at, bt := NewTarget(200, 0), NewTarget(200, 0)
+		at, bt := NewEndpoint(200, 0), NewEndpoint(200, 0)
 		defer at.End()
 		defer bt.End()
-		a, b := &greedy{Throttle: at.throttle}, &greedy{Throttle: bt.throttle}
+		a, b := &greedy{rate: at.rate}, &greedy{rate: bt.rate}
 		at.SetSubscriptions(2)
 		bt.SetSubscriptions(2)
 		defer a.aims(at, 1)()
@@ -57,11 +57,11 @@ func TestAllSubscriptionsTogetherKeepToTheRateOfTheirEndpoint(t *testing.T) {
 
 func TestAllSubscriptionsTogetherKeepToTheConcurrencyOfTheirEndpoint(t *testing.T) {
 	t.Parallel()
-	at := NewTarget(0, 10)
+	at := NewEndpoint(0, 10)
 	at.SetSubscriptions(3)
 	s := make([]*Shard, 4)
 	for i := range s {
-		s[i] = New(Config{Target: at, Logger: quiet()})
+		s[i] = New(Config{Endpoint: at, Logger: quiet()})
 	}
 	has := func(what string, want int) {
 		t.Helper()
@@ -93,9 +93,9 @@ func TestAllSubscriptionsTogetherKeepToTheConcurrencyOfTheirEndpoint(t *testing.
 // Parts are fractions that no number has exactly; all of them are the whole.
 func TestAllPartsTogetherAreAllThatAnEndpointTakes(t *testing.T) {
 	t.Parallel()
-	at := NewTarget(0, 10)
+	at := NewEndpoint(0, 10)
 	for range 10 {
-		at.Join(New(Config{Target: at, Logger: quiet()}), 0.1)
+		at.Join(New(Config{Endpoint: at, Logger: quiet()}), 0.1)
 	}
 	if got := at.slots.atMost(1000); got != 10 {
 		t.Errorf("ten tenths of 10 are %d", got)
@@ -106,9 +106,9 @@ func TestAllPartsTogetherAreAllThatAnEndpointTakes(t *testing.T) {
 func TestAnEndpointWithoutSubscriptionsKeepsItsLimits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		at := NewTarget(100, 10)
+		at := NewEndpoint(100, 10)
 		defer at.End()
-		s := New(Config{Target: at, Logger: quiet()})
+		s := New(Config{Endpoint: at, Logger: quiet()})
 		defer at.Join(s, 1)()
 		at.SetSubscriptions(0)
 		if got := at.slots.atMost(1000); got != 10 {
@@ -129,12 +129,12 @@ func TestAnEndpointWithoutSubscriptionsKeepsItsLimits(t *testing.T) {
 func TestATokenIsNotLostWhenTheEndpointHasNone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		own, at := NewThrottle(quiet()), NewTarget(1, 0)
-		defer own.End()
+		own, at := newRate(quiet()), NewEndpoint(1, 0)
+		defer own.end()
 		defer at.End()
-		own.SetRate(100)
-		s := New(Config{Throttle: own, Target: at, Logger: quiet()})
-		defer own.Join(s, 1)()
+		own.set(100)
+		s := New(Config{Limits: &Limiter{rate: own}, Endpoint: at, Logger: quiet()})
+		defer own.join(s, 1)()
 		defer at.Join(s, 1)()
 		time.Sleep(10 * time.Second)
 		had := func() float64 {
@@ -157,23 +157,23 @@ func TestATokenIsNotLostWhenTheEndpointHasNone(t *testing.T) {
 func TestATokenOfTheEndpointIsNoneOfTheSubscription(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		own, at := NewThrottle(quiet()), NewTarget(1, 0)
-		defer own.End()
+		own, at := newRate(quiet()), NewEndpoint(1, 0)
+		defer own.end()
 		defer at.End()
-		own.SetRate(1)
-		s := New(Config{Throttle: own, Target: at, Logger: quiet()})
-		defer own.Join(s, 1)()
+		own.set(1)
+		s := New(Config{Limits: &Limiter{rate: own}, Endpoint: at, Logger: quiet()})
+		defer own.join(s, 1)()
 		defer at.Join(s, 1)()
 		time.Sleep(2 * time.Second)
-		s.paidFor(at.rates().why).Add(1)
-		if !s.mayBegin(true) || !at.rates().take() {
+		s.paidFor(at.ofRate().why).Add(1)
+		if !s.mayBegin(true) || !at.ofRate().take() {
 			t.Fatal("a record that had a token of the endpoint took another, or did not begin")
 		}
-		s.paidFor(at.rates().why).Add(1)
+		s.paidFor(at.ofRate().why).Add(1)
 		if s.mayBegin(true) {
 			t.Error("it began beyond the rate of the subscription, by a token of the endpoint")
 		}
-		if !at.rates().take() || s.paidFor(at.rates().why).Load() != 0 {
+		if !at.ofRate().take() || s.paidFor(at.ofRate().why).Load() != 0 {
 			t.Error("it keeps its token of the endpoint, for which others wait")
 		}
 		s.paidFor(own.why).Add(1)
@@ -203,7 +203,7 @@ func TestAParkedRecordThatDoesNotBeginLeavesItsTokensToOthers(t *testing.T) {
 			return s.parked(over, r, 0)
 		},
 		"as it waited for one of the endpoint": func(t *testing.T, s *Shard, r *dispatch.Record) error {
-			take(t, s.cfg.Target.take)
+			take(t, s.cfg.Endpoint.take)
 			return s.parked(over, r, 0)
 		},
 		"as a pause came while it waited": func(t *testing.T, s *Shard, r *dispatch.Record) error {
@@ -234,17 +234,17 @@ func TestAParkedRecordThatDoesNotBeginLeavesItsTokensToOthers(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				own, at := NewThrottle(quiet()), NewTarget(1, 1)
-				defer own.End()
+				own, at := newRate(quiet()), NewEndpoint(1, 1)
+				defer own.end()
 				defer at.End()
-				own.SetRate(1)
-				s := New(Config{Throttle: own, Target: at, Logger: quiet(),
+				own.set(1)
+				s := New(Config{Limits: &Limiter{rate: own}, Endpoint: at, Logger: quiet(),
 					Handler: func(context.Context, *dispatch.Record) error { return nil }})
 				s.slots.bound(1)
-				defer own.Join(s, 1)()
+				defer own.join(s, 1)()
 				defer at.Join(s, 1)()
 				time.Sleep(2 * time.Second)
-				if !own.take() || !at.rates().take() {
+				if !own.take() || !at.ofRate().take() {
 					t.Fatal("there are no tokens to give")
 				}
 				s.paid.Add(1)
@@ -261,7 +261,7 @@ func TestAParkedRecordThatDoesNotBeginLeavesItsTokensToOthers(t *testing.T) {
 				if s.paid.Load() != 0 || s.paidThere.Load() != 0 {
 					t.Error("it keeps its tokens")
 				}
-				if !own.take() || !at.rates().take() {
+				if !own.take() || !at.ofRate().take() {
 					t.Error("its tokens are nobody's")
 				}
 			})

@@ -1,9 +1,7 @@
 package shard
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"hash/maphash"
 	"log/slog"
 	"sync"
@@ -11,12 +9,10 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/dispatch"
-	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/subscription/core"
 )
 
-// A Breaker holds the deliveries of a subscription back while what they go to does not work, so that an
-// outage is not taken for thousands of records that fail. It is one for all shards in a process.
+// A circuit holds the deliveries of a subscription back while what they go to does not work, so that an
+// outage is not taken for thousands of records that fail. There is one for all shards in a process.
 //
 // It judges every attempt, those at parked records too, by errors that say that it is an outage (Outage() bool): no answer
 // at all, or one that is not about the record. Such an attempt counts against its record only where others are answered:
@@ -30,7 +26,7 @@ import (
 // of the record was sent (Unreached() bool) is no record's fault, and one opens it. While it is open, no attempt counts
 // and nothing is parked; records are tried one at a time, each time of another key. The first answer that is none of an
 // outage, to an attempt that began since, closes it.
-type Breaker struct {
+type circuit struct {
 	log  *slog.Logger
 	seed maphash.Seed // of the lines
 
@@ -52,7 +48,7 @@ type Breaker struct {
 	timer   *time.Timer
 	shards  []*Shard
 	turn    int
-	ended   bool
+	over    bool
 }
 
 // suspect is a line whose last attempt ended in an outage.
@@ -78,9 +74,9 @@ const (
 	maxProbes   = 4
 )
 
-// NewBreaker makes one that is closed.
-func NewBreaker(log *slog.Logger) *Breaker {
-	b := &Breaker{log: log, seed: maphash.MakeSeed(), failing: map[uint64]struct{}{}, recent: map[uint64]struct{}{}, suspect: map[uint64]suspect{}}
+// newCircuit makes one that is closed.
+func newCircuit(log *slog.Logger) *circuit {
+	b := &circuit{log: log, seed: maphash.MakeSeed(), failing: map[uint64]struct{}{}, recent: map[uint64]struct{}{}, suspect: map[uint64]suspect{}}
 	b.calm.Store(true)
 	return b
 }
@@ -113,10 +109,10 @@ func (e spared) Unwrap() error { return e.error }
 var errOpen = spared{error: errors.New("nothing is delivered for now: what it goes to does not answer")}
 
 // open says whether deliveries are held back.
-func (b *Breaker) open() bool { return b.period.Load()%2 == 1 }
+func (b *circuit) open() bool { return b.period.Load()%2 == 1 }
 
-// begin notes that an attempt begins, and returns what end has to be told.
-func (b *Breaker) begin() int64 {
+// begin notes that an attempt begins, and returns what ended has to be told.
+func (b *circuit) begin() int64 {
 	at := b.period.Load()
 	if at%2 == 1 {
 		b.mu.Lock()
@@ -133,8 +129,8 @@ type verdict struct {
 	tries     int // that did not count in a row, this one among them; 0: it is tried as soon as deliveries go on
 }
 
-// end learns how an attempt at a record of a line went that began at.
-func (b *Breaker) end(at int64, line uint64, first bool, err error) verdict {
+// ended learns how an attempt at a record of a line went that began at.
+func (b *circuit) ended(at int64, line uint64, first bool, err error) verdict {
 	outage := err != nil && IsOutage(err)
 	if !outage && at%2 == 0 && b.calm.Load() {
 		return verdict{}
@@ -166,7 +162,7 @@ func (b *Breaker) end(at int64, line uint64, first bool, err error) verdict {
 }
 
 // answered takes an answer of another kind than an outage in: it speaks for the endpoint, and for its line.
-func (b *Breaker) answered(line uint64) {
+func (b *circuit) answered(line uint64) {
 	b.answers++
 	clear(b.failing)
 	clear(b.recent)
@@ -175,7 +171,7 @@ func (b *Breaker) answered(line uint64) {
 }
 
 // judgeFirst says whether it is to open after an attempt that ended in an outage.
-func (b *Breaker) judgeFirst(now time.Time, line uint64, first bool, err error) bool {
+func (b *circuit) judgeFirst(now time.Time, line uint64, first bool, err error) bool {
 	switch {
 	case IsUnreached(err):
 		return true
@@ -191,7 +187,7 @@ func (b *Breaker) judgeFirst(now time.Time, line uint64, first bool, err error) 
 }
 
 // weigh says whether an attempt of a line that ended in an outage counts.
-func (b *Breaker) weigh(line uint64) verdict {
+func (b *circuit) weigh(line uint64) verdict {
 	if len(b.recent) < outageKeysInTime {
 		b.recent[line] = struct{}{}
 	}
@@ -210,7 +206,7 @@ func (b *Breaker) weigh(line uint64) verdict {
 }
 
 // bound makes room for one more suspect.
-func (b *Breaker) bound() {
+func (b *circuit) bound() {
 	if len(b.suspect) < mostSuspects {
 		return
 	}
@@ -221,7 +217,7 @@ func (b *Breaker) bound() {
 }
 
 // absolve forgets a line whose record is tried no more.
-func (b *Breaker) absolve(line uint64) {
+func (b *circuit) absolve(line uint64) {
 	if b == nil || b.calm.Load() {
 		return
 	}
@@ -231,8 +227,8 @@ func (b *Breaker) absolve(line uint64) {
 	b.calm.Store(!b.open() && len(b.suspect)+len(b.failing) == 0)
 }
 
-// forget is end for an attempt of which nobody knows how it went.
-func (b *Breaker) forget(at int64) {
+// forget is ended for an attempt of which nobody knows how it went.
+func (b *circuit) forget(at int64) {
 	if at%2 == 1 {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -241,7 +237,7 @@ func (b *Breaker) forget(at int64) {
 }
 
 // trip opens it; the caller holds mu.
-func (b *Breaker) trip(now time.Time, err error) {
+func (b *circuit) trip(now time.Time, err error) {
 	b.log.Warn("deliveries are held back: what they go to does not work; no attempt counts, and one record at a time is tried until there is an answer",
 		"keys", len(b.failing), "error", err)
 	clear(b.failing)
@@ -259,7 +255,7 @@ func (b *Breaker) trip(now time.Time, err error) {
 }
 
 // close has everything go on; the caller holds mu.
-func (b *Breaker) close(now time.Time) {
+func (b *circuit) close(now time.Time) {
 	b.log.Warn("deliveries go on: there was an answer", "after", now.Sub(b.since).Round(time.Millisecond), "attempts_not_counted", b.spared)
 	b.period.Add(1)
 	b.calm.Store(true)
@@ -270,15 +266,15 @@ func (b *Breaker) close(now time.Time) {
 }
 
 // heed notes the wait that an answer asks for; the caller holds mu.
-func (b *Breaker) heed(now time.Time, err error) {
+func (b *circuit) heed(now time.Time, err error) {
 	if wait := dispatch.AskedPause(err); wait > 0 {
 		b.asked = now.Add(min(wait, longestWait))
 	}
 }
 
 // arm has look called; the caller holds mu.
-func (b *Breaker) arm() {
-	if b.ended {
+func (b *circuit) arm() {
+	if b.over {
 		return
 	}
 	b.timer = time.AfterFunc(b.pause, b.look)
@@ -286,10 +282,10 @@ func (b *Breaker) arm() {
 }
 
 // look has one record tried, of the next shard that has one.
-func (b *Breaker) look() {
+func (b *circuit) look() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.open() || b.ended {
+	if !b.open() || b.over {
 		return
 	}
 	now := time.Now()
@@ -304,8 +300,8 @@ func (b *Breaker) look() {
 	b.arm()
 }
 
-// Join has a shard follow until the returned function is called.
-func (b *Breaker) Join(s *Shard) (leave func()) {
+// join has a shard follow until the returned function is called.
+func (b *circuit) join(s *Shard) (leave func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.shards = append(b.shards, s)
@@ -323,99 +319,12 @@ func (b *Breaker) Join(s *Shard) (leave func()) {
 	}
 }
 
-// End stops it: nothing more is tried.
-func (b *Breaker) End() {
+// end stops it: nothing more is tried.
+func (b *circuit) end() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.ended = true
+	b.over = true
 	if b.timer != nil {
 		b.timer.Stop()
 	}
-}
-
-// deliver calls the handler, and tells the breaker how that went. The answer for a record that was parked is
-// waited for: who delivers it has nothing else to do.
-func (s *Shard) deliver(ctx context.Context, r *dispatch.Record, parked bool) error {
-	b := s.cfg.Breaker
-	if b == nil {
-		return s.ask(ctx, r, parked)
-	}
-	began, returned := b.begin(), false
-	defer func() {
-		if !returned { // it panicked: that is no outage
-			b.end(began, s.line(r), false, nil)
-		}
-	}()
-	err := s.ask(ctx, r, parked)
-	returned = true
-	if err == nil && r.Late() {
-		r.Then(func(err error) error { return s.judged(ctx, began, r, err) })
-		return nil
-	}
-	return s.judged(ctx, began, r, err)
-}
-
-// ask calls the handler.
-func (s *Shard) ask(ctx context.Context, r *dispatch.Record, parked bool) error {
-	if parked {
-		r.Within(ctx)
-	}
-	err := s.cfg.Handler(ctx, r)
-	if !parked {
-		return err
-	}
-	if most := s.cfg.AnswerTimeout; most > 0 && err == nil && r.Late() {
-		late := time.AfterFunc(most, func() {
-			s.end(fmt.Errorf("the handler of a parked record (storage topic %d, partition %d, offset %d) has not answered within %s; it is delivered again: %w",
-				r.Storage, r.Partition, r.Offset, most, fault.Unavailable))
-		})
-		defer late.Stop()
-	}
-	return r.Wait(ctx, err, answerGrace)
-}
-
-// answerGrace is how long the answer for a parked record is waited for when its attempt was cancelled.
-const answerGrace = 5 * time.Second
-
-// judged tells the breaker how an attempt went that began at.
-func (s *Shard) judged(ctx context.Context, began int64, r *dispatch.Record, err error) error {
-	b := s.cfg.Breaker
-	if ctx.Err() != nil && err != nil {
-		b.forget(began) // nobody knows how it went
-		return err
-	}
-	var line uint64
-	if err != nil || !b.calm.Load() {
-		line = s.line(r)
-	}
-	v := b.end(began, line, r.Attempt == 1, err)
-	if t := s.cfg.Throttle; t != nil {
-		if v.uncounted && b.open() {
-			t.outage()
-		} else {
-			t.answered(err != nil && IsOutage(err))
-		}
-	}
-	if !v.uncounted {
-		return err
-	}
-	out := spared{error: err}
-	if v.tries > 0 {
-		out.pause = s.cfg.Retry.Next(r.Attempt-1+v.tries, 0, err).Pause
-	}
-	return out
-}
-
-// line is what a record is delivered in order with.
-func (s *Shard) line(r *dispatch.Record) uint64 { return s.lineOf(s.key(r.Key), originOf(r)) }
-
-func (s *Shard) lineOf(key []byte, o core.Origin) uint64 {
-	b := s.cfg.Breaker
-	switch {
-	case b == nil:
-		return 0
-	case key != nil:
-		return maphash.Bytes(b.seed, key)
-	}
-	return maphash.Comparable(b.seed, o)
 }

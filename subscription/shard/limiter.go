@@ -1,0 +1,160 @@
+package shard
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"github.com/ringfence/ringfence/group/protocol"
+)
+
+// A Limiter judges every attempt, those at parked records too, before it begins: by a rate, by a concurrency, and by a
+// circuit. There is one for a subscription in a process (NewLimiter), and one for an endpoint in a process, over all
+// subscriptions that go there (NewEndpoint). What it holds back is no attempt. Its parts are files: circuit.go, rate.go with
+// backoff.go, slots.go; permit.go is the one place where an attempt asks for all of them and gives them back.
+//
+// No store is asked: a process has the part of a limit that follows from what it owns. Of a rate that is the share of the
+// partitions whose shards are here; of the concurrency of a subscription, a whole number for each shard
+// (Shard.SetConcurrency); of an endpoint's limits, an equal part for each subscription, and of that the share of its
+// partitions. A partition is in one shard that delivers, also during a reshard, and a shard has one owner, so the parts
+// come to one whole, whatever comes, goes or dies. What one process does not use, no other gets; within a process, what one
+// subscription leaves of an endpoint's limits the others use.
+type Limiter struct {
+	circuit *circuit // nil: of an endpoint, as two paths of a server fail apart
+	rate    *rate    // nil: of an endpoint without one
+	slots   slots    // of an endpoint
+
+	// Of an endpoint; mu guards them.
+	mu    sync.Mutex
+	all   float64 // attempts in a second, of all processes; 0: no bound
+	most  float64 // attempts under way; 0: no bound
+	among float64 // subscriptions
+	parts map[*Shard]float64
+}
+
+// NewLimiter is that of a subscription, without a rate.
+func NewLimiter(log *slog.Logger) *Limiter {
+	return &Limiter{circuit: newCircuit(log), rate: newRate(log)}
+}
+
+// NewEndpoint is that of an endpoint; 0: there is no bound.
+func NewEndpoint(perSecond, concurrency int) *Limiter {
+	l := &Limiter{all: float64(perSecond), most: float64(concurrency), among: 1, parts: map[*Shard]float64{}}
+	if perSecond > 0 {
+		l.rate = newRate(slog.New(slog.DiscardHandler))
+		l.rate.why = crowded
+	}
+	l.share()
+	return l
+}
+
+// SetRate is told how many attempts in a second all members of a subscription may begin; 0: there is no bound.
+func (l *Limiter) SetRate(perSecond int) { l.rate.set(float64(perSecond)) }
+
+// SetSubscriptions is told how many subscriptions go to an endpoint.
+func (l *Limiter) SetSubscriptions(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.among = float64(max(1, n))
+	l.share()
+}
+
+// Join has a shard follow, whose partitions are that part of those of its subscription, until the returned function is
+// called.
+func (l *Limiter) Join(s *Shard, part float64) (leave func()) {
+	if l == nil {
+		return func() {}
+	}
+	leaves := make([]func(), 0, 3)
+	if l.circuit != nil {
+		leaves = append(leaves, l.circuit.join(s))
+	}
+	if l.rate != nil {
+		leaves = append(leaves, l.rate.join(s, part))
+	}
+	if l.parts != nil {
+		l.has(s, part)
+		leaves = append(leaves, func() { l.has(s, 0) })
+	}
+	return func() {
+		for _, leave := range leaves {
+			leave()
+		}
+	}
+}
+
+// has notes the part of a shard; 0: it is gone.
+func (l *Limiter) has(s *Shard, part float64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.parts[s] = part; part == 0 {
+		delete(l.parts, s)
+	}
+	l.share()
+}
+
+// share divides the limits of an endpoint; the caller holds mu, or has l for itself.
+func (l *Limiter) share() {
+	if l.rate != nil {
+		l.rate.set(l.all / l.among)
+	}
+	if l.most == 0 {
+		return
+	}
+	part := 0.0
+	for _, p := range l.parts {
+		part += p
+	}
+	l.slots.bound(max(1, int(l.most*part/l.among+1e-9))) // the sum of thirds may be a little less than one
+}
+
+// End stops it: nothing more is tried.
+func (l *Limiter) End() {
+	if l.circuit != nil {
+		l.circuit.end()
+	}
+	if l.rate != nil {
+		l.rate.end()
+	}
+}
+
+// ofCircuit and ofRate are nil where there is none.
+func (l *Limiter) ofCircuit() *circuit {
+	if l == nil {
+		return nil
+	}
+	return l.circuit
+}
+
+func (l *Limiter) ofRate() *rate {
+	if l == nil {
+		return nil
+	}
+	return l.rate
+}
+
+// take takes a slot, as slots.take.
+func (l *Limiter) take(ctx context.Context) (taken *slots, waited bool, _ error) {
+	if l == nil {
+		return nil, false, nil
+	}
+	return l.slots.take(ctx)
+}
+
+// full says whether an attempt that comes now would have to wait for a slot.
+func (l *Limiter) full() bool { return l != nil && l.slots.taken() }
+
+// here is what this process has of an endpoint's limits; nil: there are none.
+func (l *Limiter) here() *protocol.EndpointPart {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := protocol.EndpointPart{Rate: l.all, Concurrency: int(l.most), ConcurrencyHere: int(l.slots.most.Load())}
+	for _, part := range l.parts {
+		p.RateHere += l.all * part / l.among
+	}
+	p.RateHere = round(p.RateHere)
+	return &p
+}
