@@ -12,13 +12,13 @@ mariadb_has() { command -v mariadbd && command -v mysql_install_db; }
 mariadb_prepare() {
 	local user
 	own mysql
+	template "mariadb-$(mariadbd --version | cksum | tr ' ' '-')" as mysql mysql_install_db --no-defaults --datadir="$dir/data" --innodb-use-native-aio=0 --auth-root-authentication-method=normal --skip-test-db
 	printf '%s;\n' "DELETE FROM mysql.global_priv WHERE User IN ('', 'root')" "FLUSH PRIVILEGES" \
 		"CREATE DATABASE IF NOT EXISTS ringfence" >first.sql
 	for user in "root@'127.0.0.1'" "ringfence@'%'"; do
 		printf '%s;\n' "CREATE OR REPLACE USER $user IDENTIFIED BY '$(secret)'" "GRANT ALL ON *.* TO $user WITH GRANT OPTION" >>first.sql
 	done
 	hand mysql first.sql
-	as mysql mysql_install_db --no-defaults --datadir="$dir/data" --innodb-use-native-aio=0 --auth-root-authentication-method=normal --skip-test-db
 }
 
 mariadb_start() {

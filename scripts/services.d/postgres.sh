@@ -17,6 +17,10 @@ postgres_bin() {
 
 postgres_prepare() {
 	own postgres
+	template "postgres-$("$(postgres_bin)/postgres" --version | cksum | tr ' ' '-')" postgres_init
+}
+
+postgres_init() {
 	secret >first
 	hand postgres first
 	as postgres "$(postgres_bin)/initdb" -A scram-sha-256 --pwfile="$dir/first" -U postgres -E UTF8 --no-sync -D "$dir/data"
