@@ -67,6 +67,9 @@ func run(ctx context.Context, root, pattern string, parallel int) error {
 			}
 		}
 	}
+	if len(chosen) == 0 {
+		return fmt.Errorf("no case has a name that matches %q", pattern)
+	}
 	dir, err := os.MkdirTemp("", "mutants")
 	if err != nil {
 		return err
