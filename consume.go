@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/consumer"
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/group"
@@ -19,13 +20,13 @@ import (
 // goes on after it has returned answers later, see Message.Later.
 type Handler func(ctx context.Context, m *Message) error
 
-// From says where a group starts in a partition that it has no checkpoint of.
-type From = consumer.From
+// From says where a group begins in a partition that it has no checkpoint of.
+type From = api.From
 
 // Where to start.
 const (
-	Earliest From = consumer.Earliest // the oldest record that is kept
-	Latest   From = consumer.Latest   // records produced from now on
+	Earliest From = api.Earliest // the oldest record that is kept
+	Latest   From = api.Latest   // records produced from now on
 )
 
 // Retry says when a record that failed is tried again.
@@ -71,8 +72,18 @@ type ConsumeOptions struct {
 	Transactional bool
 }
 
-// Events tell what happens to a member and its partitions; a unit is a partition.
-type Events = group.Events
+// Events tell what happens to a member and its partitions. A unit is a partition, or a shard of a subscription. Each
+// field may be nil.
+type Events struct {
+	Joined     func(incarnation string)
+	Assigned   func(unit int, epoch int64, from, why string) // from: the member that had it; "": none, or unknown
+	Revoked    func(unit int, epoch int64, why string)       // it is being drained or stopped here
+	HandedOver func(unit int, epoch int64, to, why string)   // it was given away; epoch is the new owner's; to "": to no member
+	Fenced     func(unit int, epoch int64, why string)       // it was taken away, or a seek began a new epoch
+	Committed  func(unit int, epoch int64)
+	Paused     func(why string) // nothing runs until there is a new session
+	Trouble    func(unit int, what string, err error)
+}
 
 // Consume shares the partitions of a topic with the other members of a group and calls h for
 // each record, until ctx ends: then it drains, hands its partitions over and returns nil. It
@@ -105,12 +116,12 @@ func (c *Client) consume(ctx context.Context, topicName, groupName string, h con
 		return fmt.Errorf("group %q: Retry.Attempts is %d; expected 0, as Consume tries a record until it succeeds (a subscription gives it up): %w", groupName, o.Retry.Attempts, ErrInvalid)
 	}
 	return c.groups.Consume(ctx, consumer.Member{
-		Topic: topicName, Handlers: h, From: o.From, Assignor: o.Assignor, Transactional: o.Transactional,
+		Topic: topicName, Handlers: h, From: consumer.From(o.From), Assignor: o.Assignor, Transactional: o.Transactional,
 		Group: group.Config{
 			Group: groupName, Member: o.Member, Incarnation: o.Incarnation,
 			Weight: o.Weight, Zone: o.Zone, Zones: o.PartitionZones, Static: o.Static, RestartWindow: o.RestartWindow,
 			SessionTTL: o.SessionTTL, DrainTimeout: o.DrainTimeout, CommitInterval: o.CommitInterval,
-			ProgressTimeout: o.HandlerTimeout, Events: o.Events,
+			ProgressTimeout: o.HandlerTimeout, Events: group.Events(o.Events),
 		},
 		Engine: dispatch.Config{
 			Concurrency: o.Concurrency, MaxInFlight: o.MaxInFlight, MaxBytes: int64(o.MaxInFlightBytes),

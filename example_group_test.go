@@ -36,7 +36,7 @@ func ExampleClient_SeekGroup() {
 		log.Fatal(err)
 	}
 	show := func() {
-		info, err := rf.DescribeGroup(context.Background(), "billing")
+		info, err := rf.Admin().DescribeGroup(context.Background(), "billing")
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -44,7 +44,7 @@ func ExampleClient_SeekGroup() {
 		fmt.Printf("checkpoint %d, lag %d, %s\n", u.Positions[0].Checkpoint, u.Lag, u.Phase)
 	}
 	show()
-	if _, err := rf.SeekGroup(context.Background(), "billing", ringfence.SeekOffset(1), nil); err != nil {
+	if _, err := rf.Admin().SeekGroup(context.Background(), "billing", ringfence.SeekOffset(1), nil); err != nil {
 		log.Fatal(err)
 	}
 	show()

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 )
 
 // transfer hands its messages over to a bank, which says some time later how each went.
@@ -47,7 +49,7 @@ func openBilling(ctx context.Context, values ...string) *ringfence.Client {
 	if err := rf.EnsureTopic(ctx, "payments", ringfence.TopicConfig{Partitions: 1}); err != nil {
 		log.Fatal(err)
 	}
-	if _, err := rf.EnsureSubscription(ctx, "billing", ringfence.SubscriptionConfig{Topic: "payments"}); err != nil {
+	if _, err := rf.Admin().CreateSubscription(ctx, "billing", admin.SubscriptionConfig{Topic: "payments"}); err != nil {
 		log.Fatal(err)
 	}
 	for _, v := range values {
@@ -88,11 +90,11 @@ func ExampleClient_SubscribeBatch() {
 	rf := openBilling(ctx, "acct-42:3", "acct-42:broken", "acct-42:5", "acct-7:9")
 	defer rf.Close()
 	done, all := 0, make(chan struct{})
-	var letters []ringfence.DeadLetter
+	var letters []api.DeadLetter
 	go func() { // what was refused is a dead letter a moment later
 		<-all
 		for range time.Tick(10 * time.Millisecond) {
-			if letters, _ = rf.DeadLetters(context.Background(), "billing", nil); len(letters) > 0 {
+			if letters, _ = rf.Admin().ListDeadLetters(context.Background(), "billing", nil); len(letters) > 0 {
 				cancel()
 				return
 			}

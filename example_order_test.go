@@ -7,11 +7,13 @@ import (
 	"log"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 )
 
 // orderByAccount delivers the payments of an account in order, whatever their keys are.
 func orderByAccount(ctx context.Context, rf *ringfence.Client, charge ringfence.Handler) error {
-	_, err := rf.EnsureSubscription(ctx, "ledger", ringfence.SubscriptionConfig{Topic: "payments", Order: ringfence.OrderByFunction})
+	_, err := rf.Admin().CreateSubscription(ctx, "ledger", admin.SubscriptionConfig{Topic: "payments", Order: api.OrderByFunction})
 	if err != nil {
 		return err
 	}

@@ -34,13 +34,12 @@ func ExampleClient_JoinRing() {
 		}
 	}
 
-	v, err := rf.LookAtRing(ctx, "webhooks")
-	if err != nil {
-		log.Fatal(err)
-	}
 	for _, key := range []string{"acct-1", "acct-2", "acct-3"} {
-		owner, _ := v.Owner(key)
-		fmt.Println(key, "belongs to", owner)
+		o, err := rf.Admin().FindRingOwner(ctx, "webhooks", key)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(key, "belongs to", o.Owner)
 	}
 	// Output:
 	// a handles acct-2, under a higher epoch than before: true

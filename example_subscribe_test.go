@@ -7,11 +7,12 @@ import (
 	"log"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
 )
 
 // deliver is a program that delivers a subscription until ctx ends.
 func deliver(ctx context.Context, rf *ringfence.Client, charge ringfence.Handler) error {
-	_, err := rf.EnsureSubscription(ctx, "billing", ringfence.SubscriptionConfig{Topic: "payments", Retry: ringfence.Retry{Attempts: 5}})
+	_, err := rf.Admin().CreateSubscription(ctx, "billing", admin.SubscriptionConfig{Topic: "payments", Retry: admin.Retry{Attempts: 5}})
 	if err != nil {
 		return err
 	}
@@ -50,7 +51,7 @@ func ExampleClient_Subscribe() {
 		if string(m.Key) == "acct-7" {
 			// The other key goes on by itself; that of the dead letter does when that is discarded.
 			for n := 0; n == 0; {
-				if n, err = rf.Discard(ctx, "billing", nil); err != nil {
+				if n, err = rf.Admin().DiscardDeadLetters(ctx, "billing", nil); err != nil {
 					return err
 				}
 			}

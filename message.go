@@ -1,15 +1,17 @@
 package ringfence
 
 import (
+	"fmt"
 	"time"
 
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/consumer"
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/topic"
 )
 
-// Header is one name and value attached to a message. Names may repeat; order is kept.
+// Header is attached to a message: a Name string and a Value []byte. Names may repeat; order is kept.
 type Header = commitlog.Header
 
 // Message is a record as users see it. To produce, set Key, Value, Headers and, if need be,
@@ -38,7 +40,7 @@ type Message struct {
 // answer is what few messages have: each word more in Message is one for every record that is consumed.
 type answer struct {
 	commit *consumer.Commitment // of a transactional consumer
-	later  *Later
+	later  *dispatch.Later
 }
 
 // of makes m, which is zero, the message of a record.
@@ -55,5 +57,49 @@ func (m *Message) answers() *answer {
 	return m.answer
 }
 
-// Position is the place of a record.
+// Position is the place of a record: its Topic string, the index of the Storage topic, Partition int and Offset int64.
 type Position = topic.Position
+
+// Record is m as programs read it, see api.Record.
+func (m *Message) Record() *api.Record {
+	r := &api.Record{
+		Topic: m.Topic, Storage: m.Storage, Partition: m.Partition, Offset: m.Offset, Epoch: m.Epoch,
+		Timestamp: api.TimeOf(m.Timestamp), Headers: make([]api.Header, len(m.Headers)),
+	}
+	if m.Attempt > 1 {
+		r.Attempt = m.Attempt
+	}
+	r.Key, r.KeyEncoding = api.KeyText(m.Key)
+	r.Value, r.ValueEncoding = api.Text(m.Value)
+	for i, h := range m.Headers {
+		r.Headers[i].Name = h.Name
+		r.Headers[i].Value, r.Headers[i].ValueEncoding = api.Text(h.Value)
+	}
+	return r
+}
+
+// MessageOf is a message with the key, value, headers and time of r, to be produced. ErrInvalid for texts that are not in
+// their encoding, and for a wrong time.
+func MessageOf(r *api.Record) (m Message, err error) {
+	if r.Key != nil {
+		if m.Key, err = api.Bytes(*r.Key, r.KeyEncoding); err != nil {
+			return m, fmt.Errorf("key: %w: %w", err, ErrInvalid)
+		}
+	}
+	if m.Value, err = api.Bytes(r.Value, r.ValueEncoding); err != nil {
+		return m, fmt.Errorf("value: %w: %w", err, ErrInvalid)
+	}
+	for _, h := range r.Headers {
+		value, err := api.Bytes(h.Value, h.ValueEncoding)
+		if err != nil {
+			return m, fmt.Errorf("header %q: %w: %w", h.Name, err, ErrInvalid)
+		}
+		m.Headers = append(m.Headers, Header{Name: h.Name, Value: value})
+	}
+	if r.Timestamp != "" {
+		if m.Timestamp, err = time.Parse(time.RFC3339, string(r.Timestamp)); err != nil {
+			return m, fmt.Errorf("timestamp: %w: %w", err, ErrInvalid)
+		}
+	}
+	return m, nil
+}

@@ -47,17 +47,6 @@ func (c *Client) JoinRing(ctx context.Context, name string, opts *RingOptions) (
 	return ring.Join(ctx, cfg)
 }
 
-// LookAtRing reads a ring without joining it; ErrNotFound when there is none of that name.
-func (c *Client) LookAtRing(ctx context.Context, name string) (*ring.View, error) {
-	return ring.Look(ctx, c.reg, name)
-}
-
-// DeleteRing removes a ring with its history; ErrConflict while it has members, ErrNotFound when
-// there is none of that name.
-func (c *Client) DeleteRing(ctx context.Context, name string) error {
-	return ring.Delete(ctx, c.reg, name)
-}
-
 // OpenRegistry opens only the coordination store that c names, for programs that use a ring and
 // no records. The caller closes it. Errors are those of Open.
 func OpenRegistry(ctx context.Context, c Config) (*registry.Registry, error) {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"sync"
 
+	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/consumer"
 	"github.com/ringfence/ringfence/group/protocol"
@@ -25,6 +26,7 @@ type Client struct {
 	topics    *topic.Handles
 	groups    *consumer.Groups
 	subs      *subscription.Subscriptions
+	admin     *admin.Client
 	close     sync.Once
 }
 
@@ -48,8 +50,12 @@ func Open(ctx context.Context, c Config) (*Client, error) {
 	cl.topics = topic.NewHandles(cl.catalog)
 	cl.groups = &consumer.Groups{Registry: cl.reg, Sessions: protocol.NewSessions(cl.reg), Log: cl.log, Topics: cl.topics, Logger: cl.logger}
 	cl.subs = subscription.New(cl.groups)
+	cl.admin = admin.New(cl.groups, cl.subs)
 	return cl, nil
 }
+
+// Admin gives orders about topics, groups, subscriptions, dead letters and rings.
+func (c *Client) Admin() *admin.Client { return c.admin }
 
 // Log is the commit log below the client.
 func (c *Client) Log() *commitlog.Log { return c.log }

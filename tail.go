@@ -38,7 +38,7 @@ func (c *Client) Tail(ctx context.Context, topicName string, h Handler, opts *Ta
 		return err
 	}
 	o := orDefault(opts)
-	what := consumer.TailOptions{SeekOptions: SeekOptions{Partitions: o.Partitions, Storage: o.Storage}, From: o.From, Key: o.Key, Logger: c.logger}
+	what := consumer.TailOptions{SeekOptions: consumer.SeekOptions{Partitions: o.Partitions, Storage: o.Storage}, From: o.From, Key: o.Key, Logger: c.logger}
 	return consumer.Tail(ctx, t, what, func(ctx context.Context, storage, partition int, r *commitlog.Record) error {
 		return h(ctx, &Message{
 			Topic: topicName, Storage: storage, Partition: partition, Offset: r.Offset, Attempt: 1,
@@ -46,3 +46,22 @@ func (c *Client) Tail(ctx context.Context, topicName string, h Handler, opts *Ta
 		})
 	})
 }
+
+// SeekTarget is a place in a topic; the zero value is the oldest record that is kept. SeekEarliest, SeekLatest, SeekOffset,
+// SeekTime and ParseSeek make one.
+type SeekTarget = consumer.SeekTarget
+
+// The ways to make a SeekTarget.
+var (
+	SeekEarliest = consumer.SeekEarliest
+	SeekLatest   = consumer.SeekLatest
+)
+
+// SeekOffset is an offset, the same in each partition that is sought.
+func SeekOffset(offset int64) SeekTarget { return consumer.SeekOffset(offset) }
+
+// SeekTime is the first record at or after a time.
+func SeekTime(at time.Time) SeekTarget { return consumer.SeekTime(at) }
+
+// ParseSeek reads "earliest", "latest", an offset, an RFC 3339 time, or "-15m": so long ago.
+func ParseSeek(s string) (SeekTarget, error) { return consumer.ParseSeek(s) }

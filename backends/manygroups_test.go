@@ -90,7 +90,7 @@ func (r *manyRun) start() *exec.Cmd {
 // shared says whether all of these processes have a unit of each group.
 func (r *manyRun) shared(processes int) bool {
 	for i := range manyGroups {
-		d, err := r.rf.DescribeGroup(r.t.Context(), fmt.Sprint("g", i))
+		d, err := r.rf.Admin().DescribeGroup(r.t.Context(), fmt.Sprint("g", i))
 		if err != nil || len(d.Members) != processes {
 			return false
 		}

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/testlog"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -65,18 +67,18 @@ func TestPartitionsThatAnOperatorAddsInKafkaChangeNothing(t *testing.T) {
 	}
 	must(rf.EnsureTopic(t.Context(), "a", ringfence.TopicConfig{Partitions: 2}))
 	produce()
-	info, err := rf.DescribeTopic(t.Context(), "a")
+	info, err := rf.Admin().DescribeTopic(t.Context(), "a")
 	must(err)
 	addPartitions(t, kafka.Host, unique+"."+info.Storage[0].Name, 5)
 	produce()
 	rf = open() // which sees them
 	defer func() { must(rf.Close()) }()
 	produce()
-	_, err = rf.AlterTopic(t.Context(), "a", ringfence.Retention{Bytes: 1 << 30}, nil)
+	_, err = rf.Admin().AlterTopic(t.Context(), "a", api.Retention{Bytes: 1 << 30}, nil)
 	must(err)
-	_, err = rf.AddStorage(t.Context(), "a", 3)
+	_, err = rf.Admin().AddStorage(t.Context(), "a", 3)
 	must(err)
-	_, err = rf.SwitchProduce(t.Context(), "a")
+	_, err = rf.Admin().SwitchProduce(t.Context(), "a")
 	must(err)
 	produce()
 
@@ -105,7 +107,7 @@ func TestPartitionsThatAnOperatorAddsInKafkaChangeNothing(t *testing.T) {
 			t.Errorf("it warned: %s", line)
 		}
 	}
-	must(rf.DeleteTopic(t.Context(), "a", &ringfence.DeleteTopicOptions{Force: true}))
+	must(rf.Admin().DeleteTopic(t.Context(), "a", &admin.DeleteTopicOptions{Force: true}))
 }
 
 func addPartitions(t *testing.T, broker, topic string, partitions int32) {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/group/protocol"
@@ -27,19 +28,19 @@ type Groups struct {
 
 // List lists the groups, sorted by name, with their members, without units and lag: it reads
 // no checkpoints. One that can't be read says so in Damaged, and has only a name.
-func (c *Groups) List(ctx context.Context) ([]GroupInfo, error) {
+func (c *Groups) List(ctx context.Context) ([]api.Group, error) {
 	names, err := protocol.ListGroups(ctx, c.Registry)
 	if err != nil {
 		return nil, err
 	}
-	infos := make([]GroupInfo, 0, len(names))
+	infos := make([]api.Group, 0, len(names))
 	for _, name := range names {
 		d, err := group.Outline(ctx, c.Registry, name)
 		if errors.Is(err, fault.NotFound) {
 			continue // deleted since it was listed
 		}
 		if errors.Is(err, fault.Corrupt) || errors.Is(err, fault.Invalid) { // damaged, or of a newer version
-			infos = append(infos, GroupInfo{Name: name, Damaged: err.Error(), newer: errors.Is(err, fault.Newer)})
+			infos = append(infos, api.Group{Name: name, State: stateDamaged, Members: []api.Member{}, Damaged: err.Error()})
 			continue
 		}
 		if err != nil {
@@ -150,7 +151,7 @@ func (c *Groups) DeleteAllOf(ctx context.Context, name string, force, dry bool) 
 	var using []string
 	for _, g := range groups {
 		if g.Damaged != "" {
-			if err := c.passOver(name, &g, force, dry); err != nil {
+			if err := c.passOver(ctx, name, &g, force, dry); err != nil {
 				return err
 			}
 		}
@@ -175,8 +176,12 @@ func (c *Groups) DeleteAllOf(ctx context.Context, name string, force, dry bool) 
 // passOver says what speaks against the deletion of a topic beside a group that can't be read; nil: force passes
 // over that, and the log names the group. A group that a newer version wrote may consume the topic: force does not
 // pass over it.
-func (c *Groups) passOver(topicName string, g *GroupInfo, force, dry bool) error {
-	if g.newer {
+func (c *Groups) passOver(ctx context.Context, topicName string, g *api.Group, force, dry bool) error {
+	of, err := protocol.NewGroup(c.Registry, g.Name)
+	if err != nil {
+		return err
+	}
+	if _, err := of.Meta(ctx); errors.Is(err, fault.Newer) {
 		return fmt.Errorf("topic %q may be consumed by group %q: %s: %w", topicName, g.Name, g.Damaged, fault.Conflict)
 	}
 	if !force {

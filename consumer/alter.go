@@ -4,30 +4,22 @@ import (
 	"context"
 	"errors"
 
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/topic"
 )
 
 // AlterOptions are the options of Alter.
 type AlterOptions struct {
-	DryRun   bool             // only say what would be done
-	Estimate *RetentionChange // of a dry run: what is due to go is taken from it, and not found out again
+	DryRun   bool                 // only say what would be done
+	Estimate *api.RetentionChange // of a dry run: what is due to go is taken from it, and not found out again
 	// Life and From, when not empty, are what is meant to be changed.
 	Life string
 	From *topic.Retention
 }
 
-// RetentionChange is what a change of a topic's retention did, or would do.
-type RetentionChange struct {
-	Topic  string
-	Before topic.Retention
-	After  topic.Retention
-	Done   bool // false: a dry run
-	Drops  []RetentionDrop
-}
-
 // Alter changes the retention of a topic, and says what is due to go by the new one, see Drops.
 // fault.NotFound for another life than the one that is meant, fault.Conflict for another retention.
-func (c *Groups) Alter(ctx context.Context, name string, r topic.Retention, o AlterOptions) (*RetentionChange, error) {
+func (c *Groups) Alter(ctx context.Context, name string, r topic.Retention, o AlterOptions) (*api.RetentionChange, error) {
 	t, err := c.Topics.Current(ctx, name)
 	if err == nil {
 		err = errors.Join(t.Document().CheckHere(), t.Document().CheckPublic(), r.Validate(name))
@@ -35,7 +27,7 @@ func (c *Groups) Alter(ctx context.Context, name string, r topic.Retention, o Al
 	if err != nil {
 		return nil, err
 	}
-	change := &RetentionChange{Topic: name, Before: t.Document().Retention(), After: r}
+	change := &api.RetentionChange{Topic: name, Before: api.Retention(t.Document().Retention()), After: api.Retention(r)}
 	if o.Estimate != nil {
 		change.Drops = o.Estimate.Drops
 	} else if change.Drops, err = c.Drops(ctx, t, r); err != nil {

@@ -4,30 +4,18 @@ import (
 	"context"
 	"math"
 
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/topic"
 )
 
-// RetentionDrop is what a retention drops of one partition. The numbers are estimates: a log drops in
-// units of its own, some of it later, and the bytes are those of samples.
-type RetentionDrop struct {
-	Storage   int   `json:"storage"`
-	Partition int   `json:"partition"`
-	First     int64 `json:"first"` // lowest offset that is kept now
-	Until     int64 `json:"until"` // what lies below goes
-	Records   int64 `json:"records"`
-	Bytes     int64 `json:"bytes"`
-	// Held are the records that are due too, and stay until each group has processed them.
-	Held int64 `json:"held"`
-}
-
 // Drops is what a retention would drop of a topic, by partition.
-func (c *Groups) Drops(ctx context.Context, t *topic.Topic, r topic.Retention) ([]RetentionDrop, error) {
+func (c *Groups) Drops(ctx context.Context, t *topic.Topic, r topic.Retention) ([]api.RetentionDrop, error) {
 	needed, err := c.neededBy(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	drops := []RetentionDrop{}
+	drops := []api.RetentionDrop{}
 	doc := t.Document()
 	for storage := doc.Left(); storage < len(doc.Storage); storage++ {
 		s := doc.Storage[storage]
@@ -56,7 +44,7 @@ func (c *Groups) Drops(ctx context.Context, t *topic.Topic, r topic.Retention) (
 			records, bytes := e.Count(e.First, until)
 			held, _ := e.Count(until, due)
 			if records+held > 0 {
-				drops = append(drops, RetentionDrop{storage, p, e.First, until, records, bytes, held})
+				drops = append(drops, api.RetentionDrop{Storage: storage, Partition: p, First: e.First, Until: until, Records: records, Bytes: bytes, Held: held})
 			}
 		}
 	}

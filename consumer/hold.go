@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ringfence/ringfence/api"
+
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/topic"
@@ -139,7 +141,7 @@ func (h Hold) needs(st *protocol.State, storage, partitions int) []int64 {
 // Descend stores the hold of a group that is about to be sent to these positions, where one lies
 // below what the group needed until now, or what it needed can't be read (unread, by position). From then
 // on they stay.
-func (h Hold) Descend(ctx context.Context, to []PositionInfo, unread []bool) error {
+func (h Hold) Descend(ctx context.Context, to []api.Position, unread []bool) error {
 	st, err := h.group.Sketch(ctx, true)
 	if err != nil {
 		return err

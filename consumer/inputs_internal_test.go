@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/memlog"
 	"github.com/ringfence/ringfence/dispatch"
@@ -149,7 +150,7 @@ func TestANewStorageTopicWaitsForBothPartitions(t *testing.T) {
 	s.until("units that wait", func() (string, bool) {
 		info, err := pairs.Describe(t.Context(), s.reg, "g", current)
 		ok := err == nil && len(info.Units) == 3 && info.Lag == 21 && len(info.Units[0].Positions) == 2 && info.Units[0].Lag == 1 && info.Units[2].Lag == 10
-		return fmt.Sprintf("%+v, %v", info, err), ok && info.Units[1].Phase == group.Waiting && info.Units[2].Phase == group.Waiting
+		return fmt.Sprintf("%+v, %v", info, err), ok && info.Units[1].Phase == api.Waiting && info.Units[2].Phase == api.Waiting
 	})
 	close(release)
 	s.await("the end", func(u []protocol.Unit) bool { return at(u, 1, 1, 0, 5, 5) && at(u, 2, 1, 2, 5, 5) })
@@ -158,7 +159,7 @@ func TestANewStorageTopicWaitsForBothPartitions(t *testing.T) {
 		got.expect(t, 1, p, 0, 5)
 	}
 	info, err := pairs.Describe(t.Context(), s.reg, "g", current)
-	if err != nil || info.Lag != 0 || info.Units[0].Phase != group.Finished {
+	if err != nil || info.Lag != 0 || info.Units[0].Phase != api.Finished {
 		t.Errorf("the group is described as %+v, %v", info, err)
 	}
 }

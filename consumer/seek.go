@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"slices"
 
+	"github.com/ringfence/ringfence/api"
+
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
@@ -34,7 +36,7 @@ type SeekOptions struct {
 }
 
 // Seek sends a group, live or not, to a place in its topic and returns the new positions.
-func (c *Groups) Seek(ctx context.Context, name string, to SeekTarget, opts *SeekOptions) ([]PositionInfo, error) {
+func (c *Groups) Seek(ctx context.Context, name string, to SeekTarget, opts *SeekOptions) ([]api.Position, error) {
 	for {
 		g, t, err := c.Open(ctx, name)
 		if err != nil {
@@ -49,7 +51,7 @@ func (c *Groups) Seek(ctx context.Context, name string, to SeekTarget, opts *See
 }
 
 // seek is Seek as long as a check holds. fault.Conflict when it does not hold any more.
-func (l Layout) seek(ctx context.Context, g *protocol.Group, t *topic.Topic, to SeekTarget, opts *SeekOptions, unchanged registry.Check, logger *slog.Logger) ([]PositionInfo, error) {
+func (l Layout) seek(ctx context.Context, g *protocol.Group, t *topic.Topic, to SeekTarget, opts *SeekOptions, unchanged registry.Check, logger *slog.Logger) ([]api.Position, error) {
 	partitions, err := SoughtUnits(t.Document(), to, opts)
 	if err != nil {
 		return nil, err
@@ -88,7 +90,7 @@ func (l Layout) seek(ctx context.Context, g *protocol.Group, t *topic.Topic, to 
 
 // stillThere says whether a group finds what it was sent to. Between looking for that and sending the
 // group there this process may have been stopped for long.
-func stillThere(ctx context.Context, t *topic.Topic, infos []PositionInfo) error {
+func stillThere(ctx context.Context, t *topic.Topic, infos []api.Position) error {
 	if err := t.Refresh(ctx); err != nil {
 		return err
 	}
@@ -144,7 +146,7 @@ func SoughtUnits(doc *topic.Document, to SeekTarget, o *SeekOptions) ([]int, err
 
 // seekGoal is where a seek goes, by partition.
 type seekGoal struct {
-	infos  []PositionInfo
+	infos  []api.Position
 	units  []int  // that read them
 	unread []bool // what is stored of the unit can't be read
 }
@@ -203,21 +205,21 @@ func (l Layout) seekTargets(ctx context.Context, g *protocol.Group, t *topic.Top
 }
 
 // SeekPosition finds where a target lies in a partition.
-func SeekPosition(ctx context.Context, t *topic.Topic, storage, partition int, to SeekTarget) (PositionInfo, error) {
+func SeekPosition(ctx context.Context, t *topic.Topic, storage, partition int, to SeekTarget) (api.Position, error) {
 	st, err := t.Storage(storage)
 	if err != nil {
-		return PositionInfo{}, err
+		return api.Position{}, err
 	}
 	b, err := st.Bounds(ctx, partition)
 	if err != nil {
-		return PositionInfo{}, err
+		return api.Position{}, err
 	}
-	p := PositionInfo{Storage: storage, Partition: partition, First: b.First, Next: b.Next}
+	p := api.Position{Storage: storage, Partition: partition, First: b.First, Next: b.Next}
 	if p.Checkpoint, err = to.resolve(ctx, st, partition, b); err != nil {
-		return PositionInfo{}, err
+		return api.Position{}, err
 	}
 	if err := st.Settle(ctx); err != nil { // the place may be stored where it outlives the records below it
-		return PositionInfo{}, err
+		return api.Position{}, err
 	}
 	p.Lag = b.Next - p.Checkpoint
 	return p, nil

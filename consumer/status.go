@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/group/protocol"
@@ -14,107 +16,25 @@ import (
 	"github.com/ringfence/ringfence/topic"
 )
 
-// GroupInfo describes a consumer group.
-type GroupInfo struct {
-	Name     string       `json:"name"`
-	Topic    string       `json:"topic"`
-	Assignor string       `json:"assignor"`
-	Paused   bool         `json:"paused"`
-	Members  []MemberInfo `json:"members"`
-	Awaited  []string     `json:"awaited,omitempty"` // static members that are away and may come back
-	Units    []UnitInfo   `json:"units,omitempty"`   // Describe only
-	Lag      int64        `json:"lag"`               // records not processed yet, over all units
-	// Later are those of them that no unit reads yet: of a subscription, in storage topics that come after.
-	Later int64 `json:"later,omitempty"`
-	// OldestMillis is the age in milliseconds of the oldest record that is not processed; 0: none.
-	OldestMillis int64 `json:"oldest_ms"`
-	// Damaged says why the group can't be read; "": it can.
-	Damaged string `json:"damaged,omitempty"`
-	// Assignment is why the units are where they are.
-	Assignment AssignmentInfo `json:"assignment"`
-
-	newer bool // see Newer
-}
-
-// Newer says that Damaged is for a newer version's sake: the group is sound, and deleting it is no remedy.
-func (g *GroupInfo) Newer() bool { return g.newer }
-
-// MemberInfo describes a live member.
-type MemberInfo struct {
-	ID          string `json:"id"`
-	Incarnation string `json:"incarnation"`
-	Host        string `json:"host,omitempty"`
-	PID         int    `json:"pid,omitempty"`
-	Weight      int    `json:"weight"`
-	Zone        string `json:"zone,omitempty"`
-	Static      bool   `json:"static,omitempty"`
-	Draining    bool   `json:"draining,omitempty"`
-	Joined      int64  `json:"joined"` // Unix ms
-	Units       int    `json:"units"`  // how many it owns
-	// Unreadable: a newer version wrote its entry, or somebody else. It keeps what it owns while its session lives.
-	Unreadable bool `json:"unreadable,omitempty"`
-}
-
-// AssignmentInfo says who computed the current assignment, and why.
-type AssignmentInfo struct {
-	Version int64  `json:"version"`
-	By      string `json:"by"`
-	Reason  string `json:"reason"`
-}
-
-// UnitInfo describes a unit of a group: who owns it at which epoch, and how far it got. Units are the
-// partitions of all storage topics of the topic, numbered through; those of retired ones are not shown.
-type UnitInfo struct {
-	Unit      int            `json:"unit"`
-	Phase     group.Phase    `json:"phase"` // what is going on with it
-	Owner     string         `json:"owner"` // "": nobody
-	Alive     bool           `json:"alive"` // the owner is a live member
-	Epoch     int64          `json:"epoch"`
-	Target    string         `json:"target,omitempty"` // who should own it, when that is somebody else
-	Why       string         `json:"why"`              // why the owner has it
-	Positions []PositionInfo `json:"positions"`
-	Lag       int64          `json:"lag"`
-	// OldestMillis is the age in milliseconds of the oldest record that is not processed; 0: none.
-	OldestMillis int64 `json:"oldest_ms"`
-	Paused       bool  `json:"paused,omitempty"`
-	// Deliveries is what the owner tells of a subscription's shard; nil: nothing, or nobody owns it.
-	Deliveries *protocol.Deliveries `json:"deliveries,omitempty"`
-}
-
-// PositionInfo is how far a unit got in one partition.
-type PositionInfo struct {
-	Storage    int   `json:"storage"`
-	Partition  int   `json:"partition"`
-	Checkpoint int64 `json:"checkpoint"` // next offset to process; -1: none was ever written
-	Done       int64 `json:"done"`       // records finished above it
-	First      int64 `json:"first"`
-	Next       int64 `json:"next"` // end of the partition
-	Lag        int64 `json:"lag"`
-	// OldestMillis is the age in milliseconds of the record at the checkpoint; 0: none.
-	OldestMillis int64 `json:"oldest_ms"`
-	// Damaged says what is wrong with the checkpoint, or the record there, and where to seek; "": nothing.
-	Damaged string `json:"damaged,omitempty"`
-}
-
 // Describe describes a group with its members, its units and their lag; it needs no member to be
 // alive. current opens a topic by its name, as it is now.
-func Describe(ctx context.Context, reg *registry.Registry, name string, current func(context.Context, string) (*topic.Topic, error)) (GroupInfo, error) {
+func Describe(ctx context.Context, reg *registry.Registry, name string, current func(context.Context, string) (*topic.Topic, error)) (api.Group, error) {
 	return Layout{}.Describe(ctx, reg, name, current)
 }
 
 // Describe describes a group with that layout.
-func (l Layout) Describe(ctx context.Context, reg *registry.Registry, name string, current func(context.Context, string) (*topic.Topic, error)) (GroupInfo, error) {
+func (l Layout) Describe(ctx context.Context, reg *registry.Registry, name string, current func(context.Context, string) (*topic.Topic, error)) (api.Group, error) {
 	d, err := group.Describe(ctx, reg, name)
 	if err == nil {
 		err = l.fits(name, &d.Meta)
 	}
 	if err != nil {
-		return GroupInfo{}, err
+		return api.Group{}, err
 	}
 	info := Summary(name, d)
 	t, err := current(ctx, d.Meta.Topic)
 	if err != nil {
-		return GroupInfo{}, err
+		return api.Group{}, err
 	}
 	doc, now := t.Document(), time.Now().UnixMilli()
 	layout := l.of(doc)
@@ -124,16 +44,16 @@ func (l Layout) Describe(ctx context.Context, reg *registry.Registry, name strin
 			continue
 		}
 		status := d.Unit(i)
-		u, err := unitInfo(ctx, t, inputs, &status, now)
+		u, err := unitInfo(ctx, t, inputs, &status, info.Members, now)
 		if err != nil && t.IsRetired(ctx, inputs[0].Storage, err) {
 			return l.Describe(ctx, reg, name, current)
 		}
 		if err != nil {
-			return GroupInfo{}, err
+			return api.Group{}, err
 		}
 		info.Units = append(info.Units, u)
 		info.Lag += u.Lag
-		info.OldestMillis = max(info.OldestMillis, u.OldestMillis)
+		info.OldestMS = max(info.OldestMS, u.OldestMS)
 	}
 	tellWaiting(layout, info.Units)
 	return info, nil
@@ -141,7 +61,7 @@ func (l Layout) Describe(ctx context.Context, reg *registry.Registry, name strin
 
 // tellWaiting marks the units that are finished, and those that wait for others to be. The units are
 // those that are left of the topic.
-func tellWaiting(l group.Layout, units []UnitInfo) {
+func tellWaiting(l group.Layout, units []api.Unit) {
 	first := len(l) - len(units)
 	over := make([]bool, len(l)) // finished, and so is what comes before
 	for n := range l {
@@ -159,19 +79,20 @@ func tellWaiting(l group.Layout, units []UnitInfo) {
 		}
 		switch {
 		case over[n]:
-			u.Phase, u.Why, u.Target = group.Finished, "finished: its storage topic is sealed and processed", ""
-		case !open && (u.Phase == group.Owned || u.Phase == group.Unowned):
-			u.Phase = group.Waiting
+			u.Phase, u.Why, u.Target = api.Finished, "finished: its storage topic is sealed and processed", ""
+		case !open && (u.Phase == api.Owned || u.Phase == api.Unowned):
+			u.Phase = api.Waiting
 			u.Why = fmt.Sprintf("waits until storage topic %d is finished (%s)", l[n].Inputs[0].Storage-1, u.Why)
 		}
 	}
 }
 
 // Summary describes a group without its units.
-func Summary(name string, d *group.Description) GroupInfo {
-	info := GroupInfo{
+func Summary(name string, d *group.Description) api.Group {
+	info := api.Group{
 		Name: name, Topic: d.Meta.Topic, Assignor: d.Meta.Assignor, Paused: d.Control.Paused, Awaited: d.Awaited,
-		Assignment: AssignmentInfo{Version: d.Assignment.Version, By: d.Assignment.By, Reason: d.Assignment.Reason},
+		Assignment: api.Assignment{Version: d.Assignment.Version, By: d.Assignment.By, Reason: d.Assignment.Reason},
+		State:      stateOf(d), Members: []api.Member{},
 	}
 	owned := make(map[string]int)
 	for i := range d.Units {
@@ -180,26 +101,40 @@ func Summary(name string, d *group.Description) GroupInfo {
 		}
 	}
 	for _, m := range d.Members {
-		info.Members = append(info.Members, MemberInfo{
+		info.Members = append(info.Members, api.Member{
 			ID: m.ID, Incarnation: m.Incarnation, Host: m.Host, PID: m.PID, Weight: max(m.Weight, 1), Zone: m.Zone,
-			Static: m.Static, Draining: m.Draining && !m.Unreadable, Joined: m.Joined, Units: owned[m.ID], Unreadable: m.Unreadable,
+			Static: m.Static, Draining: m.Draining && !m.Unreadable, Joined: api.TimeOf(time.UnixMilli(m.Joined)), Units: owned[m.ID], Unreadable: m.Unreadable,
 		})
 	}
 	return info
 }
 
-// alive says whether a unit in that phase has an owner that lives.
-func alive(p group.Phase) bool { return p == group.Owned || p == group.Moving || p == group.Paused }
+// stateDamaged is the state of a group that can't be read.
+const stateDamaged = "damaged"
 
-func unitInfo(ctx context.Context, t *topic.Topic, inputs []group.UnitInput, s *group.Status, now int64) (UnitInfo, error) {
-	info := UnitInfo{
-		Unit: s.Number, Phase: s.Phase, Owner: s.Owner.Member, Alive: alive(s.Phase), Epoch: s.Owner.Epoch,
-		Why: s.Why, Paused: s.Phase == group.Paused,
+// stateOf is the state of a group in a word or two.
+func stateOf(d *group.Description) string {
+	switch {
+	case d.Control.Paused:
+		return "paused"
+	case len(d.Members) == 0:
+		return "no members"
 	}
-	if s.Target != s.Owner.Member && s.Phase != group.Unowned {
+	return "running"
+}
+
+// alive says whether a unit in that phase has an owner that lives.
+func alive(p api.Phase) bool { return p == api.Owned || p == api.Moving || p == api.Paused }
+
+func unitInfo(ctx context.Context, t *topic.Topic, inputs []group.UnitInput, s *group.Status, live []api.Member, now int64) (api.Unit, error) {
+	info := api.Unit{
+		Unit: s.Number, Phase: s.Phase, Owner: s.Owner.Member, Alive: alive(s.Phase), Epoch: s.Owner.Epoch,
+		Why: s.Why, Paused: s.Phase == api.Paused,
+	}
+	if s.Target != s.Owner.Member && s.Phase != api.Unowned && slices.ContainsFunc(live, func(m api.Member) bool { return m.ID == s.Target }) {
 		info.Target = s.Target
 	}
-	info.Deliveries = s.Told()
+	info.Deliveries = deliveries(s.Told())
 	for _, in := range inputs {
 		if err := measure(ctx, t, in.Storage, in.Partition, &s.Unit, &info, now); err != nil {
 			return info, err
@@ -221,7 +156,7 @@ func ahead(ck *protocol.Position, b commitlog.Bounds) string {
 }
 
 // measure adds the position and the lag of one partition that the unit reads.
-func measure(ctx context.Context, t *topic.Topic, storage, partition int, u *protocol.Unit, info *UnitInfo, now int64) error {
+func measure(ctx context.Context, t *topic.Topic, storage, partition int, u *protocol.Unit, info *api.Unit, now int64) error {
 	st, err := t.Storage(storage)
 	if err != nil {
 		return err
@@ -230,7 +165,7 @@ func measure(ctx context.Context, t *topic.Topic, storage, partition int, u *pro
 	if err != nil {
 		return err
 	}
-	p := PositionInfo{Storage: storage, Partition: partition, Checkpoint: -1, First: b.First, Next: b.Next}
+	p := api.Position{Storage: storage, Partition: partition, Checkpoint: -1, First: b.First, Next: b.Next}
 	from := b.First
 	if ck := u.Checkpoint.Position(storage, partition); ck != nil {
 		p.Checkpoint = ck.Next
@@ -253,11 +188,36 @@ func measure(ctx context.Context, t *topic.Topic, storage, partition int, u *pro
 		case err != nil && !errors.Is(err, fault.OutOfRange):
 			return err
 		case len(recs) > 0:
-			p.OldestMillis = max(0, now-recs[0].Timestamp)
+			p.OldestMS = max(0, now-recs[0].Timestamp)
 		}
 	}
 	info.Positions = append(info.Positions, p)
 	info.Lag += p.Lag
-	info.OldestMillis = max(info.OldestMillis, p.OldestMillis)
+	info.OldestMS = max(info.OldestMS, p.OldestMS)
 	return nil
+}
+
+// deliveries is what the owner of a shard stored, for people.
+func deliveries(d *protocol.Deliveries) *api.Deliveries {
+	if d == nil {
+		return nil
+	}
+	out := &api.Deliveries{At: api.Millis(d.At), Backoff: d.Eased, Rate: d.Rate, Running: d.Running, Endpoint: (*api.EndpointPart)(d.Endpoint)}
+	if h := d.HeldBack; h != nil {
+		out.HeldBack = &api.HeldBack{Since: api.Millis(h.Since), Why: h.Why, Next: api.Millis(h.Next)}
+	}
+	return out
+}
+
+// Deliveries are what the owners of the units of a group store about deliveries.
+func (c *Groups) Deliveries(ctx context.Context, name string) ([]*api.Deliveries, error) {
+	d, err := group.Describe(ctx, c.Registry, name)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]*api.Deliveries, len(d.Units))
+	for i := range d.Units {
+		all[i] = deliveries(d.Units[i].Told())
+	}
+	return all, nil
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
@@ -57,7 +58,7 @@ func TestAUnitThatCannotBeReadStopsNoOther(t *testing.T) {
 			t.Errorf("it was told %d times that nobody works on a unit; expected once for each of two", n)
 		}
 		d, err := group.Describe(t.Context(), c.admin.Registry(), "g")
-		if err != nil || d.Units[3].CheckpointDamage == nil || d.Units[5].OwnerDamage == nil || d.Units[5].Phase != group.Unowned || d.Units[4].Damage() != nil {
+		if err != nil || d.Units[3].CheckpointDamage == nil || d.Units[5].OwnerDamage == nil || d.Units[5].Phase != api.Unowned || d.Units[4].Damage() != nil {
 			t.Errorf("it is described as %+v, %v", d, err)
 		}
 		for _, n := range []int{3, 5} {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
@@ -22,25 +23,10 @@ type Description struct {
 	state *protocol.State
 }
 
-// Phase is what is going on with a unit.
-type Phase string
-
-// The phases.
-const (
-	Unowned  Phase = "unowned"  // nobody ever had it, or it was released
-	Owned    Phase = "owned"    // its owner lives and should have it
-	Moving   Phase = "moving"   // its owner lives; Target should have it
-	Orphaned Phase = "orphaned" // its owner is dead; Target takes it over
-	Awaiting Phase = "awaiting" // its owner is a static member that may come back
-	Paused   Phase = "paused"   // its owner lives and was told to rest
-	Finished Phase = "finished" // it ended for ever; nobody needs to own it
-	Waiting  Phase = "waiting"  // others must be finished before it starts (not told by Describe)
-)
-
 // Status is one unit.
 type Status struct {
 	protocol.Unit
-	Phase  Phase
+	Phase  api.Phase
 	Target string // the member that should own it; "": none yet
 	Why    string // it is where it is, or on its way
 }
@@ -48,7 +34,7 @@ type Status struct {
 // Told is what the owner of a subscription's shard tells of its deliveries; nil: nothing. What an earlier owner told,
 // or one that is dead, is not true any more.
 func (s *Status) Told() *protocol.Deliveries {
-	lives := s.Phase == Owned || s.Phase == Moving || s.Phase == Paused
+	lives := s.Phase == api.Owned || s.Phase == api.Moving || s.Phase == api.Paused
 	if c := s.Checkpoint; lives && c != nil && c.Epoch == s.Owner.Epoch {
 		return c.Deliveries
 	}
@@ -108,7 +94,7 @@ func (d *Description) Unit(n int) Status {
 	case ok:
 		return d.Units[at]
 	case n >= d.Meta.Units: // the group has not grown with its topic yet
-		return Status{Unit: protocol.Unit{Number: n}, Phase: Unowned, Why: "no member has seen it yet"}
+		return Status{Unit: protocol.Unit{Number: n}, Phase: api.Unowned, Why: "no member has seen it yet"}
 	}
 	return d.status(d.state, &protocol.Unit{Number: n})
 }
@@ -121,31 +107,31 @@ func (d *Description) status(st *protocol.State, u *protocol.Unit) Status {
 	o := &u.Owner
 	switch {
 	case u.Number < d.Meta.First:
-		s.Phase, s.Target = Finished, ""
+		s.Phase, s.Target = api.Finished, ""
 	case u.OwnerDamage != nil:
-		s.Phase, s.Target, s.Why = Unowned, "", "its owner can't be read, so nobody takes it; a seek gives it a new epoch"
+		s.Phase, s.Target, s.Why = api.Unowned, "", "its owner can't be read, so nobody takes it; a seek gives it a new epoch"
 	case o.Member == "":
-		s.Phase = Unowned
+		s.Phase = api.Unowned
 		if o.Epoch == 0 {
 			s.Why = "nobody has owned it yet"
 		}
 	case !st.Alive(*o) && slices.Contains(d.Awaited, o.Member) && s.Target == o.Member:
-		s.Phase = Awaiting
+		s.Phase = api.Awaiting
 		s.Why = fmt.Sprintf("static member %q is away; its units wait for its restart", o.Member)
 	case !st.Alive(*o):
-		s.Phase = Orphaned
+		s.Phase = api.Orphaned
 		s.Why = fmt.Sprintf("%q (incarnation %s) is gone", o.Member, o.Incarnation)
 	case s.Target != "" && s.Target != o.Member:
-		s.Phase = Moving
+		s.Phase = api.Moving
 		s.Why = fmt.Sprintf("%q hands it over to %q: %s", o.Member, s.Target, d.Assignment.Reason)
 	case d.Control.Paused || slices.Contains(d.Control.PausedUnits, u.Number):
-		s.Phase = Paused
+		s.Phase = api.Paused
 		s.Why = "paused"
 		if d.Control.By != "" {
 			s.Why += " by " + d.Control.By
 		}
 	default:
-		s.Phase = Owned
+		s.Phase = api.Owned
 	}
 	return s
 }

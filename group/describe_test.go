@@ -5,13 +5,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 )
 
 // described says that all units are in one phase, with a reason that contains why.
-func (c *cluster) described(phase group.Phase, why string) *group.Description {
+func (c *cluster) described(phase api.Phase, why string) *group.Description {
 	c.t.Helper()
 	d, err := group.Describe(c.t.Context(), c.admin.Registry(), "g")
 	if err != nil {
@@ -32,16 +33,16 @@ func TestDescribeSaysWhereEachUnitIsAndWhy(t *testing.T) {
 		}
 		a := c.start("a", func(p *proc) { p.cfg.Static = true })
 		pass(time.Second)
-		d := c.described(group.Owned, "first owner")
+		d := c.described(api.Owned, "first owner")
 		if len(d.Members) != 1 || d.Assignment.Reason != "a joined" || d.Units[3].Checkpoint == nil {
 			t.Errorf("the description is %+v", d)
 		}
 		if err := c.admin.Pause(t.Context(), "ops"); err != nil {
 			t.Fatal(err)
 		}
-		c.described(group.Paused, "paused by ops")
+		c.described(api.Paused, "paused by ops")
 		a.kill()
-		d = c.described(group.Awaiting, "a")
+		d = c.described(api.Awaiting, "a")
 		if len(d.Members) != 0 || len(d.Awaited) != 1 {
 			t.Errorf("with no member alive the description is %+v", d)
 		}
@@ -52,17 +53,17 @@ func TestDescribeSaysWhereEachUnitIsAndWhy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.described(group.Orphaned, "is gone")
+		c.described(api.Orphaned, "is gone")
 		if err := c.admin.Resume(t.Context(), "ops"); err != nil {
 			t.Fatal(err)
 		}
 		b := c.start("b")
 		pass(time.Second)
-		c.described(group.Owned, "a is gone")
+		c.described(api.Owned, "a is gone")
 		if err := b.stop(); err != nil {
 			t.Errorf("b left with %v", err)
 		}
-		c.described(group.Unowned, "released by b")
+		c.described(api.Unowned, "released by b")
 		if err := c.admin.Delete(t.Context()); err != nil {
 			t.Errorf("the group without members could not be deleted: %v", err)
 		}
@@ -102,19 +103,19 @@ func TestOnlyWhatALiveOwnerTellsIsBelieved(t *testing.T) {
 	t.Parallel()
 	d := &protocol.Deliveries{At: 7}
 	for _, c := range []struct {
-		phase group.Phase
+		phase api.Phase
 		epoch int64
 		want  *protocol.Deliveries
 	}{
-		{group.Owned, 5, d}, {group.Moving, 5, d}, {group.Paused, 5, d},
-		{group.Owned, 4, nil}, {group.Orphaned, 5, nil}, {group.Awaiting, 5, nil}, {group.Unowned, 5, nil},
+		{api.Owned, 5, d}, {api.Moving, 5, d}, {api.Paused, 5, d},
+		{api.Owned, 4, nil}, {api.Orphaned, 5, nil}, {api.Awaiting, 5, nil}, {api.Unowned, 5, nil},
 	} {
 		s := group.Status{Phase: c.phase, Unit: protocol.Unit{Owner: protocol.Owner{Epoch: 5}, Checkpoint: &protocol.Checkpoint{Epoch: c.epoch, Deliveries: d}}}
 		if got := s.Told(); got != c.want {
 			t.Errorf("a unit that is %s, told of in epoch %d: %+v", c.phase, c.epoch, got)
 		}
 	}
-	if got := (&group.Status{Phase: group.Owned}).Told(); got != nil {
+	if got := (&group.Status{Phase: api.Owned}).Told(); got != nil {
 		t.Errorf("without a checkpoint: %+v", got)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/memtest"
@@ -42,7 +43,7 @@ func TestUnitsThatAreOnlyANumberTakeNoMemory(t *testing.T) {
 	if d.Meta.Units != protocol.MaxUnits || len(d.Units) != 3 {
 		t.Errorf("%d units, of which %d are known; expected 3", d.Meta.Units, len(d.Units))
 	}
-	for n, phase := range map[int]group.Phase{0: group.Finished, 1: group.Unowned, 5: group.Unowned, last - 1: group.Unowned, last: group.Orphaned, last + 1: group.Unowned} {
+	for n, phase := range map[int]api.Phase{0: api.Finished, 1: api.Unowned, 5: api.Unowned, last - 1: api.Unowned, last: api.Orphaned, last + 1: api.Unowned} {
 		if u := d.Unit(n); u.Number != n || u.Phase != phase {
 			t.Errorf("unit %d is described as %d, %s; expected %s", n, u.Number, u.Phase, phase)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/commitlog/memlog"
@@ -63,7 +64,7 @@ func TestAnEndpointGetsNothingOfTheNextSubscriptionOfTheName(t *testing.T) {
 		case bytes.Contains(line, []byte("the subscription is delivered")):
 			once.Do(func() {
 				reg.blind.Store(true) // before, or the daemon sees that it is gone, and stops
-				err := rf.DeleteSubscription(t.Context(), "billing", &ringfence.DeleteSubscriptionOptions{Force: true})
+				err := rf.Admin().DeleteSubscription(t.Context(), "billing", &admin.DeleteSubscriptionOptions{Force: true})
 				if err != nil {
 					t.Error(err)
 				}

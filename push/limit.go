@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/subscription"
 	"github.com/ringfence/ringfence/subscription/shard"
@@ -18,21 +18,9 @@ type Limits struct {
 	Concurrency int // attempts under way, at least one in each daemon
 }
 
-// OriginOf is what the endpoints of one server have in common: "https://api.example.com". A port that the scheme
-// has anyway is left out.
-func OriginOf(raw string) (string, error) {
-	u, err := url.Parse(raw)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return "", fmt.Errorf("the endpoint %q: expected an origin, as \"https://api.example.com\": %w", raw, fault.Invalid)
-	}
-	host := strings.ToLower(u.Host)
-	host = strings.TrimSuffix(host, map[string]string{"http": ":80", "https": ":443"}[u.Scheme])
-	return u.Scheme + "://" + host, nil
-}
-
 // Origin is the origin that s names, and nothing else: ErrInvalid for a URL with a path.
 func Origin(s string) (string, error) {
-	origin, err := OriginOf(s)
+	origin, err := subscription.OriginOf(s)
 	if u, e := url.Parse(s); err == nil && e == nil && (strings.TrimSuffix(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil || u.Fragment != "") {
 		err = fmt.Errorf("the endpoint %q: expected an origin alone, as %q: %w", shownURL(u), origin, fault.Invalid)
 	}
@@ -58,11 +46,11 @@ func targetsOf(limits map[string]Limits) (map[string]*shard.Limiter, error) {
 
 // count tells the endpoints that have limits how many subscriptions go there. Those that are paused
 // count: their shards are here with their parts, which the others use.
-func (s *server) count(all []*ringfence.SubscriptionInfo) {
+func (s *server) count(all []*api.Subscription) {
 	among := map[string]int{}
 	for _, d := range all {
 		if d.Endpoint != nil {
-			origin, _ := OriginOf(d.Endpoint.URL) // "": it is told when it is to be delivered
+			origin, _ := subscription.OriginOf(d.Endpoint.URL) // "": it is told when it is to be delivered
 			among[origin]++
 		}
 	}
@@ -72,7 +60,7 @@ func (s *server) count(all []*ringfence.SubscriptionInfo) {
 }
 
 // target is the endpoint of a subscription; nil: it has no limits.
-func (s *server) target(d *ringfence.SubscriptionInfo) *shard.Limiter {
-	origin, _ := OriginOf(d.Endpoint.URL) // as above
+func (s *server) target(d *api.Subscription) *shard.Limiter {
+	origin, _ := subscription.OriginOf(d.Endpoint.URL) // as above
 	return s.targets[origin]
 }

@@ -81,7 +81,7 @@ func TestPausedSubscriptionsWidenNoLimit(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		subscribed(t, rf, name, at+"/"+name)
 		if name != "a" {
-			_, err := rf.Pause(t.Context(), name, nil)
+			_, err := rf.Admin().PauseSubscription(t.Context(), name, nil)
 			must(t, err)
 		}
 	}

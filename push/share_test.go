@@ -13,18 +13,19 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
-	"github.com/ringfence/ringfence/group/protocol"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/push"
 	"github.com/ringfence/ringfence/registry"
 )
 
 // here is what the owners of a subscription's shards tell of its endpoint's limits; nil: nothing yet.
-func here(t *testing.T, rf *ringfence.Client, name string) *protocol.EndpointPart {
+func here(t *testing.T, rf *ringfence.Client, name string) *api.EndpointPart {
 	t.Helper()
-	d, err := rf.DescribeSubscription(t.Context(), name)
+	d, err := rf.Admin().GetSubscription(t.Context(), name)
 	must(t, err)
-	g, err := rf.DescribeGroup(t.Context(), d.Group())
+	g, err := rf.Admin().DescribeGroup(t.Context(), d.Group())
 	if errors.Is(err, ringfence.ErrNotFound) {
 		return nil
 	}
@@ -59,7 +60,7 @@ func TestWhoDeliversOneSubscriptionHasItsPartOfTheEndpoint(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		subscribed(t, rf, name, at+"/"+name)
 	}
-	d, err := rf.DescribeSubscription(t.Context(), "a")
+	d, err := rf.Admin().GetSubscription(t.Context(), "a")
 	must(t, err)
 	e, err := push.For(rf, d, push.Config{AllowNet: loopback})
 	must(t, err)
@@ -73,7 +74,7 @@ func TestWhoDeliversOneSubscriptionHasItsPartOfTheEndpoint(t *testing.T) {
 		defer end()
 		must(t, rf.Subscribe(ctx, "a", e.Deliver, &ringfence.SubscribeOptions{Target: target}))
 	})
-	want := protocol.EndpointPart{Rate: 1000, RateHere: 500, Concurrency: 4, ConcurrencyHere: 2}
+	want := api.EndpointPart{Rate: 1000, RateHere: 500, Concurrency: 4, ConcurrencyHere: 2}
 	eventually(t, "half of it with half of the subscriptions", func() bool { p := here(t, rf, "a"); return p != nil && *p == want })
 	for i := range 20 {
 		produce(t, rf, "payments", string(rune('a'+i)), "1")
@@ -89,7 +90,7 @@ func TestWhoDeliversOneSubscriptionHasItsPartOfTheEndpoint(t *testing.T) {
 	if most.Load() > 2 {
 		t.Errorf("%d requests were under way at once; want at most 2, half of what the endpoint takes", most.Load())
 	}
-	must(t, rf.DeleteSubscription(t.Context(), "b", &ringfence.DeleteSubscriptionOptions{Force: true}))
+	must(t, rf.Admin().DeleteSubscription(t.Context(), "b", &admin.DeleteSubscriptionOptions{Force: true}))
 	want.RateHere, want.ConcurrencyHere = 1000, 4
 	eventually(t, "all of it as the other subscription is gone", func() bool { p := here(t, rf, "a"); return p != nil && *p == want })
 }
@@ -99,7 +100,7 @@ func TestAShareOfNoLimitsIsNone(t *testing.T) {
 	rf := client(t)
 	must(t, rf.EnsureTopic(t.Context(), "payments", ringfence.TopicConfig{Partitions: 1}))
 	subscribed(t, rf, "a", "https://example.com/in")
-	d, err := rf.DescribeSubscription(t.Context(), "a")
+	d, err := rf.Admin().GetSubscription(t.Context(), "a")
 	must(t, err)
 	target, end, err := push.Share(t.Context(), rf, d, map[string]push.Limits{"https://example.com:8443": {Rate: 1}}, slog.New(slog.DiscardHandler))
 	if must(t, err); target != nil {
@@ -121,7 +122,7 @@ func TestADefinitionThatCanNotBeReadGivesNobodyItsPart(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		subscribed(t, rf, name, at)
 	}
-	d, err := rf.DescribeSubscription(t.Context(), "a")
+	d, err := rf.Admin().GetSubscription(t.Context(), "a")
 	must(t, err)
 	e, err := push.For(rf, d, push.Config{AllowNet: loopback})
 	must(t, err)
@@ -141,17 +142,17 @@ func TestADefinitionThatCanNotBeReadGivesNobodyItsPart(t *testing.T) {
 		defer end()
 		must(t, rf.Subscribe(ctx, "a", e.Deliver, &ringfence.SubscribeOptions{Target: target}))
 	})
-	want := protocol.EndpointPart{Rate: 1000, RateHere: 500}
+	want := api.EndpointPart{Rate: 1000, RateHere: 500}
 	eventually(t, "half of the rate", func() bool { p := here(t, rf, "a"); return p != nil && *p == want })
 	_, err = reg.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: "subscriptions/b", Value: []byte("{")}}})
 	must(t, err)
 	<-told
-	since, n := time.Now().UnixMilli(), 0
-	var last *protocol.Deliveries // what is told of a time after that
+	since, n := api.TimeOf(time.Now()), 0
+	var last *api.Deliveries // what is told of a time after that
 	eventually(t, "what is used now", func() bool {
 		n++
 		produce(t, rf, "payments", strconv.Itoa(n), "1") // so that there is something to tell
-		g, err := rf.DescribeGroup(t.Context(), d.Group())
+		g, err := rf.Admin().DescribeGroup(t.Context(), d.Group())
 		must(t, err)
 		last = g.Units[0].Deliveries
 		return last != nil && last.At > since
@@ -168,7 +169,7 @@ func TestAShareWithoutALoggerOutlivesDefinitionsThatCanNotBeRead(t *testing.T) {
 	var in inbox
 	at := receiver(t, in.ServeHTTP)
 	subscribed(t, rf, "a", at)
-	d, err := rf.DescribeSubscription(t.Context(), "a")
+	d, err := rf.Admin().GetSubscription(t.Context(), "a")
 	must(t, err)
 	target, end, err := push.Share(t.Context(), rf, d, map[string]push.Limits{at: {Rate: 1000}}, nil)
 	must(t, err)
@@ -176,7 +177,7 @@ func TestAShareWithoutALoggerOutlivesDefinitionsThatCanNotBeRead(t *testing.T) {
 		t.Error("there is no part of the limits")
 	}
 	reg.blind.Store(true)
-	_, err = rf.Pause(t.Context(), "a", nil) // a change, which it looks at
+	_, err = rf.Admin().PauseSubscription(t.Context(), "a", nil) // a change, which it looks at
 	must(t, err)
 	eventually(t, "a look that is refused", func() bool { return reg.refused.Load() > 0 })
 	end()

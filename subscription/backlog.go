@@ -4,31 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
-// Backlog is what a subscription has taken from its topic and holds back. What it has not read yet is the lag
-// of its group.
-type Backlog struct {
-	Parked  Heap // tried again, or behind a record of the key
-	Dead    Heap // given up
-	Blocked int  // of Parked, those behind one that was given up: they go on when somebody has decided
-}
-
-// Heap counts records that are held back.
-type Heap struct {
-	Records  int
-	Keys     int       // of those that have one
-	OldestAt time.Time // when the oldest was produced; zero: none, or it is unknown
-}
-
 // Backlog counts what a subscription holds back. With an error it counts what could be read.
-func (c *Subscriptions) Backlog(ctx context.Context, name string) (*Backlog, error) {
+func (c *Subscriptions) Backlog(ctx context.Context, name string) (api.Backlog, error) {
 	j, err := c.journals(ctx, name)
 	if err != nil {
-		return &Backlog{}, err
+		return api.Backlog{}, err
 	}
 	var errs []error
 	t := tally{parked: map[string]bool{}, dead: map[string]bool{}}
@@ -39,12 +24,12 @@ func (c *Subscriptions) Backlog(ctx context.Context, name string) (*Backlog, err
 			errs = append(errs, fmt.Errorf("shard %d: %w", shard, err))
 		}
 	}
-	return &t.Backlog, errors.Join(errs...)
+	return t.Backlog, errors.Join(errs...)
 }
 
 // tally counts shard by shard. The records of a key may lie in several.
 type tally struct {
-	Backlog
+	api.Backlog
 	parked, dead map[string]bool // the keys
 }
 
@@ -55,12 +40,12 @@ func (c *tally) count(items []core.Item) {
 		it := &items[i]
 		switch {
 		case it.Dead:
-			c.Dead.add(it, c.dead)
+			add(&c.Dead, it, c.dead)
 			if it.Blocking && it.Key != nil {
 				blocked[string(it.Key)] = true
 			}
 		default:
-			c.Parked.add(it, c.parked)
+			add(&c.Parked, it, c.parked)
 			if it.Key != nil && blocked[string(it.Key)] {
 				c.Blocked++
 			}
@@ -68,13 +53,13 @@ func (c *tally) count(items []core.Item) {
 	}
 }
 
-func (h *Heap) add(it *core.Item, keys map[string]bool) {
+func add(h *api.Heap, it *core.Item, keys map[string]bool) {
 	h.Records++
 	if it.Key != nil && !keys[string(it.Key)] {
 		keys[string(it.Key)] = true
 		h.Keys++
 	}
-	if at := time.UnixMilli(it.Timestamp); it.Timestamp > 0 && (h.OldestAt.IsZero() || at.Before(h.OldestAt)) {
+	if at := api.Millis(it.Timestamp); it.Timestamp > 0 && (h.OldestAt == "" || at < h.OldestAt) {
 		h.OldestAt = at
 	}
 }

@@ -2,8 +2,8 @@ package subscription
 
 import (
 	"testing"
-	"time"
 
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
@@ -23,7 +23,7 @@ func TestTheBacklogTellsParkedRecordsFromDeadLetters(t *testing.T) {
 		item("", false, 0), item("", true, 450), item("skipped", true, 600), item("skipped", false, 700),
 	})
 	c.count([]core.Item{item("a", false, 900), item("c", false, 800)}) // of another shard: nothing is in front of this a
-	want := Backlog{Parked: Heap{Records: 7, Keys: 4, OldestAt: time.UnixMilli(300)}, Dead: Heap{Records: 3, Keys: 2, OldestAt: time.UnixMilli(450)}, Blocked: 1}
+	want := api.Backlog{Parked: api.Heap{Records: 7, Keys: 4, OldestAt: api.Millis(300)}, Dead: api.Heap{Records: 3, Keys: 2, OldestAt: api.Millis(450)}, Blocked: 1}
 	if c.Backlog != want {
 		t.Errorf("%+v, expected %+v", c.Backlog, want)
 	}

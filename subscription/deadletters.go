@@ -6,55 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
 // Dead letters, for people: what is not delivered until somebody decides, and what was decided.
 
-// Status says what holds a record back, or what was decided about it.
-type Status string
-
-// The statuses.
-const (
-	StatusFailed    Status = "failed"    // it was given up
-	StatusBlocked   Status = "blocked"   // it waits behind one of its key that was
-	StatusRedriven  Status = "redriven"  // it was delivered again, or is as soon as it may be
-	StatusSkipped   Status = "skipped"   // it was passed over
-	StatusDiscarded Status = "discarded" // it was finished as it is
-	StatusEdited    Status = "edited"    // it was delivered again with another value, or is as soon as it may be
-)
-
 // decided are the statuses by what was ordered.
-var decided = map[core.Verb]Status{
-	core.Redrive: StatusRedriven, core.Pass: StatusSkipped, core.Discard: StatusDiscarded, core.Edit: StatusEdited,
-}
-
-// DeadLetter is a record of a subscription that is not delivered until somebody decides, or of which
-// somebody has decided.
-type DeadLetter struct {
-	ID        string
-	Topic     string
-	Storage   int
-	Partition int
-	Offset    int64
-	Key       []byte // nil: none
-	Value     []byte
-	Headers   []commitlog.Header
-	Timestamp time.Time
-	Attempts  int
-	Status    Status
-	Failed    bool   // its status is StatusFailed
-	Ordered   Status // what becomes of it as soon as a member is there, as somebody has decided; "": nobody has
-	Reason    string // attempts or permanent; "" while it waits
-	Answer    string // the last error
-	FailedAt  time.Time
-	DecidedAt time.Time // when somebody decided about it; zero: nobody has
-	// Lost says why Value and Headers are missing: the log has them no more, and it can only be discarded.
-	// "": they are there.
-	Lost string
+var decided = map[core.Verb]api.DeadLetterStatus{
+	core.Redrive: api.Redriven, core.Pass: api.Skipped, core.Discard: api.Discarded, core.Edit: api.Edited,
 }
 
 // entry is a dead letter, or a record that waits behind one of its key, as journals have it.
@@ -76,7 +38,7 @@ func byKeyAndPlace(a, b entry) int {
 
 // DeadLetters lists what is not delivered until somebody decides, in order of key and place. With an error
 // it lists what could be read.
-func (c *Subscriptions) DeadLetters(ctx context.Context, name string, opts *Choice) ([]DeadLetter, error) {
+func (c *Subscriptions) DeadLetters(ctx context.Context, name string, opts *Choice) ([]api.DeadLetter, error) {
 	j, all, err := c.chosen(ctx, name, opts)
 	if j != nil && opts != nil && opts.Decided {
 		history, also := j.history(ctx)
@@ -88,43 +50,40 @@ func (c *Subscriptions) DeadLetters(ctx context.Context, name string, opts *Choi
 		all, err = append(all, more...), errors.Join(err, unfit)
 		slices.SortStableFunc(all, byKeyAndPlace)
 	}
-	out := make([]DeadLetter, len(all))
+	out := make([]api.DeadLetter, len(all))
 	for i := range all {
 		out[i] = deadLetterOf(j.Definition.Topic, &all[i])
 	}
 	return out, err
 }
 
-func deadLetterOf(topic string, e *entry) DeadLetter {
-	d := DeadLetter{
+func deadLetterOf(topic string, e *entry) api.DeadLetter {
+	d := api.DeadLetter{
 		ID: e.ID.String(), Topic: topic, Storage: int(e.Storage), Partition: int(e.Partition), Offset: e.Offset,
-		Key: e.Record.Key, Value: e.Record.Value, Headers: e.Record.Headers, Timestamp: time.UnixMilli(e.Record.Timestamp),
-		Attempts: e.Attempts, Status: StatusBlocked, Failed: e.failed(), Answer: e.Answer, FailedAt: fromMillis(e.Since),
+		Headers: make([]api.Header, len(e.Record.Headers)), Attempts: e.Attempts, Status: api.Blocked, Answer: e.Answer, FailedAt: api.Millis(e.Since),
+	}
+	d.Key, d.KeyEncoding = api.KeyText(e.Record.Key)
+	d.Value, d.ValueEncoding = api.Text(e.Record.Value)
+	for i, h := range e.Record.Headers {
+		d.Headers[i].Name = h.Name
+		d.Headers[i].Value, d.Headers[i].ValueEncoding = api.Text(h.Value)
 	}
 	if e.Lost != nil {
 		d.Lost = e.Lost.Error()
 	}
 	switch {
 	case e.Verb != 0:
-		d.Status, d.DecidedAt = decided[e.Verb], time.UnixMilli(e.At)
-	case d.Failed:
-		d.Status = StatusFailed
+		d.Status, d.DecidedAt = decided[e.Verb], api.Millis(e.At)
+	case e.failed():
+		d.Status = api.Failed
 	}
 	if e.Verb == 0 {
 		d.Ordered = decided[e.Order]
 	}
-	if d.Status != StatusBlocked {
+	if d.Status != api.Blocked {
 		d.Reason = e.Reason.String()
 	}
 	return d
-}
-
-// fromMillis is the zero time for 0.
-func fromMillis(ms int64) time.Time {
-	if ms == 0 {
-		return time.Time{}
-	}
-	return time.UnixMilli(ms)
 }
 
 // chosen are the dead letters of a subscription that match, and what waits behind those.

@@ -96,3 +96,15 @@ func CheckURL(raw string) (*url.URL, error) {
 	}
 	return u, nil
 }
+
+// OriginOf is what the endpoints of one server have in common, as "https://api.example.com": without the port that is
+// the default of its scheme.
+func OriginOf(raw string) (string, error) {
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return "", fmt.Errorf("the endpoint %q: expected an origin, as \"https://api.example.com\": %w", raw, fault.Invalid)
+	}
+	host := strings.ToLower(u.Host)
+	host = strings.TrimSuffix(host, map[string]string{"http": ":80", "https": ":443"}[u.Scheme])
+	return u.Scheme + "://" + host, nil
+}

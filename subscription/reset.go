@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/consumer"
 	"github.com/ringfence/ringfence/dispatch"
@@ -123,35 +124,8 @@ type ResetOptions struct {
 	DryRun     bool  // only say what it would do
 }
 
-// Reset is what sending a subscription to another place does. The numbers are of the moment when it was
-// looked at; of a log whose offsets have gaps they are upper bounds.
-type Reset struct {
-	Name       string          `json:"name"`
-	To         string          `json:"to"`
-	Begun      bool            `json:"begun"` // the members are at it, or do it when there are some
-	DropParked bool            `json:"drop_parked"`
-	Storage    int             `json:"storage"` // where it begins
-	Shards     int             `json:"shards"`  // that begin there
-	Earlier    int             `json:"earlier"` // parked records and dead letters of storage topics before all these: they stay so, or all are dropped
-	Positions  []ResetPosition `json:"positions"`
-}
-
-// ResetPosition is what a reset does in one partition.
-type ResetPosition struct {
-	Storage   int   `json:"storage"`
-	Partition int   `json:"partition"`
-	From      int64 `json:"from"` // all below was finished or parked; -1: it was not begun
-	To        int64 `json:"to"`
-	Next      int64 `json:"next"`    // the end of the partition
-	Again     int64 `json:"again"`   // records that were finished and are delivered again
-	Skipped   int64 `json:"skipped"` // that were not, and are passed over
-	Anew      int   `json:"anew"`    // that are parked, or dead letters, and begin anew
-	Kept      int   `json:"kept"`    // that stay so
-	Dropped   int   `json:"dropped"` // that are left behind by DropParked, and nobody gets any more
-}
-
 // Reset sends a subscription to another place, while it is delivered; a dry run only says what that would do.
-func (c *Subscriptions) Reset(ctx context.Context, name string, to consumer.SeekTarget, opts *ResetOptions) (*Reset, error) {
+func (c *Subscriptions) Reset(ctx context.Context, name string, to consumer.SeekTarget, opts *ResetOptions) (*api.Reset, error) {
 	d, err := c.PlanReset(ctx, name)
 	if err != nil {
 		return nil, err
@@ -204,7 +178,7 @@ type resetter struct {
 }
 
 // plan finds where a reset goes, and what that means. The places are those of all that it needs.
-func (r *resetter) plan(ctx context.Context, to consumer.SeekTarget, opts *ResetOptions) (*Reset, []consumer.PositionInfo, error) {
+func (r *resetter) plan(ctx context.Context, to consumer.SeekTarget, opts *ResetOptions) (*api.Reset, []api.Position, error) {
 	now, doc := r.d.Set().Storage, r.main.Document()
 	storage, partitions, err := r.sought(ctx, to, opts)
 	if err != nil {
@@ -222,7 +196,7 @@ func (r *resetter) plan(ctx context.Context, to consumer.SeekTarget, opts *Reset
 	if err != nil {
 		return nil, nil, err
 	}
-	out := &Reset{Name: r.d.Name, To: to.String(), DropParked: opts.DropParked, Storage: storage, Shards: r.d.Set().Shards, Positions: []ResetPosition{}}
+	out := &api.Reset{Name: r.d.Name, To: to.String(), DropParked: opts.DropParked, Storage: storage, Shards: r.d.Set().Shards, Positions: []api.ResetPosition{}}
 	if storage != now {
 		out.Shards = r.d.ShardsFor(doc, storage)
 	}
@@ -231,7 +205,7 @@ func (r *resetter) plan(ctx context.Context, to consumer.SeekTarget, opts *Reset
 			out.Earlier++
 		}
 	}
-	var infos []consumer.PositionInfo
+	var infos []api.Position
 	for s := max(min(storage, now), doc.Left()); s <= max(storage, now); s++ {
 		target, of := to, partitions
 		if s != storage {
@@ -245,7 +219,7 @@ func (r *resetter) plan(ctx context.Context, to consumer.SeekTarget, opts *Reset
 			if err != nil {
 				return nil, nil, err
 			}
-			p := ResetPosition{Storage: s, Partition: n, From: -1, To: at.Checkpoint, Next: at.Next}
+			p := api.ResetPosition{Storage: s, Partition: n, From: -1, To: at.Checkpoint, Next: at.Next}
 			was := have[[2]int{s, n}]
 			switch {
 			case was != nil:
@@ -259,8 +233,8 @@ func (r *resetter) plan(ctx context.Context, to consumer.SeekTarget, opts *Reset
 					was.Next = at.Next
 				}
 			}
-			p.count(was)
-			p.parked(items, opts.DropParked)
+			count(&p, was)
+			countParked(&p, items, opts.DropParked)
 			out.Positions = append(out.Positions, p)
 			if s >= storage {
 				infos = append(infos, at)
@@ -305,8 +279,8 @@ func all(n int) (out []int) {
 	return out
 }
 
-// parked says what becomes of what is parked there, or a dead letter.
-func (p *ResetPosition) parked(items []core.Item, drop bool) {
+// countParked says what becomes of what is parked there, or a dead letter.
+func countParked(p *api.ResetPosition, items []core.Item, drop bool) {
 	for _, it := range items {
 		switch {
 		case int(it.Storage) != p.Storage || int(it.Partition) != p.Partition:
@@ -323,7 +297,7 @@ func (p *ResetPosition) parked(items []core.Item, drop bool) {
 }
 
 // count says what is delivered again, parked ones included, and what is passed over.
-func (p *ResetPosition) count(was *protocol.Position) {
+func count(p *api.ResetPosition, was *protocol.Position) {
 	p.Again, p.Skipped = max(0, was.Next-p.To), max(0, p.To-was.Next)
 	for _, done := range was.Done {
 		p.Again += max(0, done[1]-max(done[0], p.To))

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/consumer"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/topic"
@@ -260,28 +261,10 @@ func (c *Catalog) Restore(ctx context.Context, d *Document, next Set) (*Document
 	})
 }
 
-// Resharding is what the change of a subscription's number of shards does.
-type Resharding struct {
-	Name   string `json:"name"`
-	From   int    `json:"from"` // so many shards deliver now
-	To     int    `json:"to"`
-	Begun  bool   `json:"begun"`  // the members are at it, or do it when there are some
-	Parked int    `json:"parked"` // records and dead letters that are handed over, of all that is parked now
-	// Shards are the new ones. One that waits for several delivers when the last of those has ended.
-	Shards []NewShard `json:"shards"`
-}
-
-// NewShard is one shard of a set to come.
-type NewShard struct {
-	Shard      int   `json:"shard"`
-	Partitions []int `json:"partitions"` // that it reads, of the topic
-	After      []int `json:"after"`      // the shards of now that have to end before it begins
-}
-
 // Reshard changes how many shards a subscription has, while it is delivered; a dry run only says what that
 // would do. Members do it; without one it is done when there is one. fault.Conflict while an earlier change
 // is under way; fault.Invalid for a number that is too high.
-func (c *Subscriptions) Reshard(ctx context.Context, name string, shards int, dry bool) (*Resharding, error) {
+func (c *Subscriptions) Reshard(ctx context.Context, name string, shards int, dry bool) (*api.Reshard, error) {
 	d, err := c.PlanReshard(ctx, name, shards)
 	if err != nil {
 		return nil, err
@@ -290,7 +273,7 @@ func (c *Subscriptions) Reshard(ctx context.Context, name string, shards int, dr
 	if err != nil {
 		return nil, err
 	}
-	out := &Resharding{Name: name, From: d.Set().Shards, To: shards, Shards: []NewShard{}}
+	out := &api.Reshard{Name: name, From: d.Set().Shards, To: shards, Shards: []api.NewShard{}}
 	if out.From == out.To {
 		return out, nil
 	}
@@ -310,8 +293,8 @@ func (c *Subscriptions) Reshard(ctx context.Context, name string, shards int, dr
 }
 
 // newShards are those of a set that goes on for another one.
-func newShards(main *topic.Document, before, next Set) []NewShard {
-	all := make([]NewShard, next.Shards)
+func newShards(main *topic.Document, before, next Set) []api.NewShard {
+	all := make([]api.NewShard, next.Shards)
 	h := Heritage(main, before, next)
 	partitions := main.Storage[next.Storage].Partitions
 	for p := range partitions {
@@ -326,10 +309,10 @@ func newShards(main *topic.Document, before, next Set) []NewShard {
 
 // DescribeGroup describes any group with its members, its units and their lag; it needs no member to be
 // alive.
-func (c *Subscriptions) DescribeGroup(ctx context.Context, name string) (consumer.GroupInfo, error) {
+func (c *Subscriptions) DescribeGroup(ctx context.Context, name string) (api.Group, error) {
 	layout, err := c.layoutOf(ctx, name)
 	if err != nil {
-		return consumer.GroupInfo{}, err
+		return api.Group{}, err
 	}
 	info, err := layout.Describe(ctx, c.reg, name, c.topics.Current)
 	if err == nil {

@@ -5,29 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/subscription/core"
 )
-
-// Blockage is what holds records of a key back in one shard of a subscription.
-type Blockage struct {
-	Shard  int    // the partition of the topic
-	Owner  string // the member that delivers it; "": nobody
-	Epoch  int64  // of that member
-	Parked int    // records of the key that are parked, the first of them among them
-
-	// Of the first of them:
-	ID       string // as DeadLetter.ID
-	Failed   bool   // it was given up, and waits until somebody decides; else it is tried again
-	Ordered  Status // what becomes of it as soon as a member is there, as somebody has decided; "": nobody has
-	Attempts int
-	Reason   string    // attempts or permanent, when it was given up
-	Answer   string    // the last error
-	FailedAt time.Time // the first failure; zero: it has not failed
-	Due      time.Time // of the next attempt; zero: as soon as it can be, or never, see Failed
-}
 
 // noOrder says why there is no answer where nothing waits for another record of its key: what is parked has no key there.
 func noOrder(d *Document) error {
@@ -37,11 +19,11 @@ func noOrder(d *Document) error {
 	return fmt.Errorf("subscription %q has the order %q: no key holds a record back, and each is tried again by itself; \"ringfence subscription dead-letters %s list --key\" (Client.DeadLetters) shows those of a key that were given up: %w", d.Name, d.Order, d.Name, fault.Invalid)
 }
 
-// Why says why records of a key are not delivered: one Blockage for each shard that has some of the key
+// Why says why records of a key are not delivered: one api.BlockedKey for each shard that has some of the key
 // parked. With none, the records of the key are delivered as they come; one that fails is held in memory
 // for a while before it is parked, and only its owner knows of that. With an error it says what could be
 // read; fault.Invalid for a subscription without an order.
-func (c *Subscriptions) Why(ctx context.Context, name string, key []byte) ([]Blockage, error) {
+func (c *Subscriptions) Why(ctx context.Context, name string, key []byte) ([]api.BlockedKey, error) {
 	j, err := c.journals(ctx, name)
 	if err != nil {
 		return nil, err
@@ -57,16 +39,19 @@ func (c *Subscriptions) Why(ctx context.Context, name string, key []byte) ([]Blo
 	if failed != nil && !errors.Is(failed, fault.NotFound) {
 		err = errors.Join(err, failed)
 	}
-	all := make([]Blockage, len(states))
+	all := make([]api.BlockedKey, len(states))
 	for i, l := range states {
-		b := Blockage{
-			Shard: l.Shard, Parked: l.Parked, ID: l.Head.ID.String(), Failed: l.Head.Dead,
-			Attempts: l.Head.Attempts, Answer: l.Head.Answer, FailedAt: fromMillis(l.Head.Since),
+		b := api.BlockedKey{
+			Shard: l.Shard, ID: l.Head.ID.String(), Status: "retrying", Followers: l.Parked - 1,
+			Attempts: l.Head.Attempts, Answer: l.Head.Answer, FailedAt: api.Millis(max(0, l.Head.Since)),
 		}
-		if b.Failed {
-			b.Reason, b.Ordered = l.Head.Reason.String(), decided[l.Head.Order]
+		if l.Head.Dead {
+			b.Status, b.Reason, b.Ordered = "failed", l.Head.Reason.String(), decided[l.Head.Order]
 		} else {
-			b.Due = fromMillis(l.Head.Due)
+			b.Due = api.Millis(l.Head.Due)
+			if b.FailedAt == "" && b.Attempts == 0 && b.Due != "" {
+				b.Status = "delayed"
+			}
 		}
 		for _, u := range g.Units {
 			if u.Unit == l.Shard {

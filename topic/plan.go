@@ -5,40 +5,13 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// Plan says what a change of a topic would do. Nothing is changed by making one.
-type Plan struct {
-	Topic  string  `json:"topic"`
-	Change string  `json:"change"`
-	From   Storage `json:"from"` // takes the records before
-	To     Storage `json:"to"`   // and after
-	Router Router  `json:"router"`
-	Hash   Hash    `json:"hash"`
-	// Parents is how many partitions of From have to be finished before one of To starts; all of
-	// them unless the counts let the router tell which ones can hold earlier records of a key.
-	Parents int         `json:"parents"`
-	Shards  []ShardPlan `json:"shards,omitempty"`
-	// Warnings tell what is allowed and not wise. Refused says why the change would break the order
-	// of keys, and Remedy what to do instead; "": it would not.
-	Warnings []string `json:"warnings,omitempty"`
-	Refused  string   `json:"refused,omitempty"`
-	Remedy   string   `json:"remedy,omitempty"`
-}
-
-// ShardPlan says what a change means for consumers that split each storage topic into a fixed number
-// of shards: shard s owns the partitions [s·P/S, (s+1)·P/S).
-type ShardPlan struct {
-	Shards int     `json:"shards"`
-	Order  bool    `json:"order"` // every key stays in its shard
-	Moved  float64 `json:"moved"` // share of the keys that change their shard
-	Even   bool    `json:"even"`  // all shards have as many partitions of To
-}
-
 // Plan plans a new storage topic of so many partitions and the switch to it, or with 0 the switch to the
 // next one that there is.
-func (h *Handles) Plan(ctx context.Context, name string, partitions int, shards []int) (*Plan, error) {
+func (h *Handles) Plan(ctx context.Context, name string, partitions int, shards []int) (*api.TopicPlan, error) {
 	t, err := h.Current(ctx, name)
 	if err != nil {
 		return nil, err
@@ -55,7 +28,7 @@ func (h *Handles) Plan(ctx context.Context, name string, partitions int, shards 
 
 // PlanAdd plans a storage topic of that many partitions behind those that there are, and the switch
 // to it, for consumers with each of those shard counts.
-func (d *Document) PlanAdd(partitions int, shards []int) (*Plan, error) {
+func (d *Document) PlanAdd(partitions int, shards []int) (*api.TopicPlan, error) {
 	if err := checkPartitions(d.Name, partitions); err != nil {
 		return nil, err
 	}
@@ -66,24 +39,24 @@ func (d *Document) PlanAdd(partitions int, shards []int) (*Plan, error) {
 		return nil, err
 	}
 	if base := last.Partitions / last.K; partitions%base != 0 && d.Router == Modulo {
-		p.warn("%d partitions are no multiple of the base %d: it is a new base, with K 1, and a partition waits for up to %d of the %d before", partitions, base, p.Parents, last.Partitions)
+		warn(p, "%d partitions are no multiple of the base %d: it is a new base, with K 1, and a partition waits for up to %d of the %d before", partitions, base, p.Parents, last.Partitions)
 	}
 	if !recommended(partitions) {
-		p.warn("%d partitions share out badly; 1, 2, 3 and multiples of 4 or 6 are better", partitions)
+		warn(p, "%d partitions share out badly; 1, 2, 3 and multiples of 4 or 6 are better", partitions)
 	}
 	return p, nil
 }
 
 // PlanSwitch plans the switch to the next storage topic. ErrConflict when there is none.
-func (d *Document) PlanSwitch(shards []int) (*Plan, error) {
+func (d *Document) PlanSwitch(shards []int) (*api.TopicPlan, error) {
 	if d.Produce == len(d.Storage)-1 {
 		return nil, fmt.Errorf("topic %q: producers are at its last storage topic, %d; add one first: %w", d.Name, d.Produce, fault.Conflict)
 	}
 	return d.plan(fmt.Sprintf("switch producers to storage topic %d", d.Produce+1), d.Storage[d.Produce], d.Storage[d.Produce+1], shards)
 }
 
-func (d *Document) plan(change string, from, to Storage, shards []int) (*Plan, error) {
-	p := &Plan{Topic: d.Name, Change: change, From: from, To: to, Router: d.Router, Hash: d.Hash}
+func (d *Document) plan(change string, from, to Storage, shards []int) (*api.TopicPlan, error) {
+	p := &api.TopicPlan{Topic: d.Name, Change: change, From: planned(from), To: planned(to), Router: api.Router(d.Router), Hash: api.Hash(d.Hash)}
 	for q := range to.Partitions {
 		at := d.Router.parents(from, to, q)
 		p.Parents = max(p.Parents, (at.To-at.From+at.Step-1)/at.Step)
@@ -92,26 +65,30 @@ func (d *Document) plan(change string, from, to Storage, shards []int) (*Plan, e
 		if s < 1 || s > to.Partitions {
 			return nil, fmt.Errorf("topic %q: %d shards of %d partitions; expected 1 to %d: %w", d.Name, s, to.Partitions, to.Partitions, fault.Invalid)
 		}
-		sp := ShardPlan{Shards: s, Order: d.Router.keeps(s, from, to), Even: to.Partitions%s == 0}
+		sp := api.ShardPlan{Shards: s, Order: d.Router.keeps(s, from, to), Even: to.Partitions%s == 0}
 		if !sp.Order {
 			sp.Moved = d.Router.moved(s, from, to)
 			p.Refused = fmt.Sprintf("with %d shards %.0f %% of the keys would change their shard, and overtake their earlier records", s, 100*sp.Moved)
 			p.Remedy = d.remedy(s, from, to)
 		}
 		if !sp.Even {
-			p.warn("%d shards get unequal numbers of the %d partitions", s, to.Partitions)
+			warn(p, "%d shards get unequal numbers of the %d partitions", s, to.Partitions)
 		}
 		p.Shards = append(p.Shards, sp)
 	}
 	return p, nil
 }
 
-func (p *Plan) warn(format string, args ...any) {
+func planned(s Storage) api.PlannedStorage {
+	return api.PlannedStorage{Name: s.Name, Partitions: s.Partitions, K: s.K}
+}
+
+func warn(p *api.TopicPlan, format string, args ...any) {
 	p.Warnings = append(p.Warnings, fmt.Sprintf(format, args...))
 }
 
-// Err is nil when the change keeps the order of keys, and else says why not and what to do.
-func (p *Plan) Err() error {
+// Refusal is nil when a planned change keeps the order of keys. Else it says why not, and what to do instead.
+func Refusal(p *api.TopicPlan) error {
 	if p.Refused == "" {
 		return nil
 	}

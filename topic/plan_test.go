@@ -32,13 +32,13 @@ func TestTheWorkedExampleOfTwoTenTwenty(t *testing.T) {
 	if !p.Shards[0].Order || p.Shards[1].Order || p.Shards[1].Moved < 0.75 || p.Shards[1].Moved > 0.85 {
 		t.Errorf("%+v; expected 2 shards to be kept, and with 10 of them 80 %% of the keys to move", p.Shards)
 	}
-	if err := p.Err(); !errors.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "range router") {
+	if err := Refusal(p); !errors.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "range router") {
 		t.Errorf("%v; expected a refusal with a remedy", err)
 	}
 	ranged := grownTo(RangeRouter, 2, 10, 20)
 	ranged.Produce = 1
-	if p, err = ranged.PlanSwitch([]int{2, 10}); err != nil || p.Err() != nil {
-		t.Errorf("router range: %v, %v; expected the order to hold", err, p.Err())
+	if p, err = ranged.PlanSwitch([]int{2, 10}); err != nil || Refusal(p) != nil {
+		t.Errorf("router range: %v, %v; expected the order to hold", err, Refusal(p))
 	}
 }
 
@@ -116,11 +116,11 @@ func TestRemediesAreOnes(t *testing.T) {
 	} {
 		d := grownTo(c.router, c.from)
 		p, err := d.PlanAdd(c.to, []int{c.shards})
-		if err != nil || p.Err() == nil || !strings.Contains(p.Err().Error(), c.says) {
-			t.Errorf("%s, %d to %d, %d shards: %v, %v; expected a remedy with %q", c.router, c.from, c.to, c.shards, err, p.Err(), c.says)
+		if err != nil || Refusal(p) == nil || !strings.Contains(Refusal(p).Error(), c.says) {
+			t.Errorf("%s, %d to %d, %d shards: %v, %v; expected a remedy with %q", c.router, c.from, c.to, c.shards, err, Refusal(p), c.says)
 		}
-		if p, err = d.PlanAdd(c.better, []int{c.instead}); err != nil || p.Err() != nil {
-			t.Errorf("%s, %d to %d, %d shards, as it was told: %v, %v", c.router, c.from, c.better, c.instead, err, p.Err())
+		if p, err = d.PlanAdd(c.better, []int{c.instead}); err != nil || Refusal(p) != nil {
+			t.Errorf("%s, %d to %d, %d shards, as it was told: %v, %v", c.router, c.from, c.better, c.instead, err, Refusal(p))
 		}
 	}
 }

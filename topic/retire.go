@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
@@ -37,35 +38,25 @@ func (d *Document) Clearing() bool {
 	return slices.ContainsFunc(d.Storage, func(s Storage) bool { return s.Clearing })
 }
 
-// Kept says of a sealed storage topic why it is not retired.
-type Kept struct {
-	Index int    `json:"index"`
-	Why   string `json:"why"`
+func newRetirement(topic string) *api.Retirement {
+	return &api.Retirement{Topic: topic, Retired: []int{}, Kept: []api.KeptStorage{}}
 }
-
-// Retirement is what became of the sealed storage topics of a topic.
-type Retirement struct {
-	Retired []int  `json:"retired"` // now, or would be
-	Kept    []Kept `json:"kept"`    // the others, from the oldest on
-}
-
-func newRetirement() *Retirement { return &Retirement{Retired: []int{}, Kept: []Kept{}} }
 
 // PlanRetirement says what Retire would do. It changes nothing.
-func (c *Catalog) PlanRetirement(ctx context.Context, name string) (*Retirement, error) {
+func (c *Catalog) PlanRetirement(ctx context.Context, name string) (*api.Retirement, error) {
 	doc, _, err := c.here(ctx, name, "")
 	if err != nil {
 		return nil, err
 	}
-	r := newRetirement()
+	r := newRetirement(name)
 	return r, c.judge(ctx, doc, doc.Left(), r)
 }
 
 // Retire retires the storage topics of a topic that can't deliver anything to anybody any more, from the
 // oldest on. What a crash left of an earlier retirement is finished first. ErrNotFound for an unknown
 // topic, ErrConflict for one that was moved.
-func (c *Catalog) Retire(ctx context.Context, name string) (*Retirement, error) {
-	r, life := newRetirement(), ""
+func (c *Catalog) Retire(ctx context.Context, name string) (*api.Retirement, error) {
+	r, life := newRetirement(name), ""
 	for {
 		doc, version, err := c.here(ctx, name, life)
 		if err != nil {
@@ -81,7 +72,7 @@ func (c *Catalog) Retire(ctx context.Context, name string) (*Retirement, error) 
 		default:
 			var why string
 			if why, err = c.needed(ctx, doc, oldest); err == nil && why != "" {
-				r.Kept = append(r.Kept, Kept{oldest, why})
+				r.Kept = append(r.Kept, api.KeptStorage{Index: oldest, Why: why})
 				return r, c.judge(ctx, doc, oldest+1, r)
 			}
 			if err == nil {
@@ -104,7 +95,7 @@ func (c *Catalog) Retire(ctx context.Context, name string) (*Retirement, error) 
 }
 
 // Retire is RetireSpent of the topic of a name, or only says what it would do.
-func (h *Handles) Retire(ctx context.Context, name string, dry bool) (*Retirement, error) {
+func (h *Handles) Retire(ctx context.Context, name string, dry bool) (*api.Retirement, error) {
 	t, err := h.Current(ctx, name)
 	switch {
 	case err != nil:
@@ -117,7 +108,7 @@ func (h *Handles) Retire(ctx context.Context, name string, dry bool) (*Retiremen
 
 // RetireSpent is Retire of an open topic. What a limit in bytes keeps in each of its storage topics, and
 // the topic as a whole need not, goes before.
-func (c *Catalog) RetireSpent(ctx context.Context, t *Topic) (*Retirement, error) {
+func (c *Catalog) RetireSpent(ctx context.Context, t *Topic) (*api.Retirement, error) {
 	if err := c.spend(ctx, t); err != nil {
 		return nil, err
 	}
@@ -169,7 +160,7 @@ func (t *Topic) IsRetired(ctx context.Context, storage int, err error) bool {
 }
 
 // judge says of the sealed storage topics from one on what would become of them.
-func (c *Catalog) judge(ctx context.Context, doc *Document, from int, r *Retirement) error {
+func (c *Catalog) judge(ctx context.Context, doc *Document, from int, r *api.Retirement) error {
 	for i := from; i < doc.Produce; i++ {
 		why, err := c.needed(ctx, doc, i)
 		switch {
@@ -179,7 +170,7 @@ func (c *Catalog) judge(ctx context.Context, doc *Document, from int, r *Retirem
 			why = fmt.Sprintf("storage topic %d goes first", r.Kept[0].Index)
 			fallthrough
 		case why != "":
-			r.Kept = append(r.Kept, Kept{i, why})
+			r.Kept = append(r.Kept, api.KeptStorage{Index: i, Why: why})
 		default:
 			r.Retired = append(r.Retired, i)
 		}

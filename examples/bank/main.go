@@ -157,7 +157,7 @@ func (c config) clean(ctx context.Context, rf *ringfence.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	for { // the workers that were killed last are still members for a moment
-		err := rf.DeleteGroup(ctx, group, nil)
+		err := rf.Admin().DeleteGroup(ctx, group, nil)
 		if err == nil || errors.Is(err, ringfence.ErrNotFound) {
 			break
 		}
@@ -166,7 +166,7 @@ func (c config) clean(ctx context.Context, rf *ringfence.Client) error {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	err := rf.DeleteTopic(ctx, topic, nil)
+	err := rf.Admin().DeleteTopic(ctx, topic, nil)
 	if errors.Is(err, ringfence.ErrNotFound) {
 		return nil
 	}
@@ -217,7 +217,7 @@ func (c config) drive(ctx context.Context, rf *ringfence.Client) (killed int, er
 		time.Sleep(100*time.Millisecond + rand.N(200*time.Millisecond))
 		over := c.harm == nil || c.harm(lag)
 		look, cancel := context.WithTimeout(ctx, 2*time.Second)
-		g, err := rf.DescribeGroup(look, group)
+		g, err := rf.Admin().DescribeGroup(look, group)
 		cancel()
 		if err == nil {
 			lag = g.Lag

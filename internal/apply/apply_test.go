@@ -9,7 +9,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/subscription"
+	"github.com/ringfence/ringfence/topic"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -67,25 +71,25 @@ type cut struct {
 
 var errCut = errors.New("cut off")
 
-func (c *cut) EnsureTopic(ctx context.Context, name string, cfg ringfence.TopicConfig) error {
+func (c *cut) CreateTopic(ctx context.Context, name string, cfg admin.TopicConfig, opts *admin.CreateTopicOptions) error {
 	if c.left--; c.left < 0 {
 		return errCut
 	}
-	return c.Store.EnsureTopic(ctx, name, cfg)
+	return c.Store.CreateTopic(ctx, name, cfg, opts)
 }
 
-func (c *cut) EnsureSubscription(ctx context.Context, name string, cfg ringfence.SubscriptionConfig) (*ringfence.SubscriptionInfo, error) {
+func (c *cut) CreateSubscription(ctx context.Context, name string, cfg admin.SubscriptionConfig) (*api.Subscription, error) {
 	if c.left--; c.left < 0 {
 		return nil, errCut
 	}
-	return c.Store.EnsureSubscription(ctx, name, cfg)
+	return c.Store.CreateSubscription(ctx, name, cfg)
 }
 
 func TestARunThatWasCutOffIsFinishedByTheNext(t *testing.T) {
 	t.Parallel()
 	for left := range 3 {
 		rf := open(t)
-		p := plan(t, &cut{rf, left}, shop)
+		p := plan(t, &cut{rf.Admin(), left}, shop)
 		if err := p.Apply(t.Context()); !errors.Is(err, errCut) {
 			t.Fatalf("cut off after %d: %v", left, err)
 		}
@@ -94,10 +98,10 @@ func TestARunThatWasCutOffIsFinishedByTheNext(t *testing.T) {
 				t.Errorf("cut off after %d: change %d says done: %t", left, i, c.Done)
 			}
 		}
-		if err := plan(t, rf, shop).Apply(t.Context()); err != nil {
+		if err := plan(t, rf.Admin(), shop).Apply(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got := actions(plan(t, rf, shop)); got != "unchanged payments, unchanged clicks, unchanged billing" {
+		if got := actions(plan(t, rf.Admin(), shop)); got != "unchanged payments, unchanged clicks, unchanged billing" {
 			t.Errorf("cut off after %d and repeated: %s", left, got)
 		}
 	}
@@ -106,17 +110,17 @@ func TestARunThatWasCutOffIsFinishedByTheNext(t *testing.T) {
 func TestAPlanDoesNotOverwriteWhatChangedSinceItWasMade(t *testing.T) {
 	t.Parallel()
 	rf := open(t)
-	if err := plan(t, rf, shop).Apply(t.Context()); err != nil {
+	if err := plan(t, rf.Admin(), shop).Apply(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	stale := plan(t, rf, "topics: {payments: {retention-age: 2h}}")
-	if err := plan(t, rf, "topics: {payments: {retention-age: 3h}}").Apply(t.Context()); err != nil {
+	stale := plan(t, rf.Admin(), "topics: {payments: {retention-age: 2h}}")
+	if err := plan(t, rf.Admin(), "topics: {payments: {retention-age: 3h}}").Apply(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := stale.Apply(t.Context()); !errors.Is(err, fault.Conflict) || fault.ExitCode(err) != fault.ExitConflict {
 		t.Errorf("a plan from before another change: %v", err)
 	}
-	if got := actions(plan(t, rf, "topics: {payments: {retention-age: 3h}}")); got != "unchanged payments" {
+	if got := actions(plan(t, rf.Admin(), "topics: {payments: {retention-age: 3h}}")); got != "unchanged payments" {
 		t.Errorf("the newer change is gone: %s", got)
 	}
 }
@@ -124,11 +128,11 @@ func TestAPlanDoesNotOverwriteWhatChangedSinceItWasMade(t *testing.T) {
 func TestATopicOfTheNameThatIsAnotherByNowIsNotChanged(t *testing.T) {
 	t.Parallel()
 	rf := open(t)
-	if err := plan(t, rf, shop).Apply(t.Context()); err != nil {
+	if err := plan(t, rf.Admin(), shop).Apply(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	stale := plan(t, rf, "topics: {clicks: {retention-age: 2h}}")
-	if err := rf.DeleteTopic(t.Context(), "clicks", nil); err != nil {
+	stale := plan(t, rf.Admin(), "topics: {clicks: {retention-age: 2h}}")
+	if err := rf.Admin().DeleteTopic(t.Context(), "clicks", nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := rf.EnsureTopic(t.Context(), "clicks", ringfence.TopicConfig{Partitions: 1}); err != nil {
@@ -148,8 +152,8 @@ func TestOfTwoThatCreateTheSameOneHearsOfTheConflict(t *testing.T) {
 		"topics: {payments: {partitions: 2}}\nsubscriptions: {billing: {topic: payments, attempts: 4}}",
 	} {
 		rf := open(t)
-		late := plan(t, rf, second)
-		if err := plan(t, rf, shop).Apply(t.Context()); err != nil {
+		late := plan(t, rf.Admin(), second)
+		if err := plan(t, rf.Admin(), shop).Apply(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if err := late.Apply(t.Context()); fault.ExitCode(err) != fault.ExitConflict {
@@ -161,8 +165,8 @@ func TestOfTwoThatCreateTheSameOneHearsOfTheConflict(t *testing.T) {
 func TestOfTwoThatCreateTheSameAlikeBothAreDone(t *testing.T) {
 	t.Parallel()
 	rf := open(t)
-	late := plan(t, rf, shop)
-	if err := plan(t, rf, shop).Apply(t.Context()); err != nil {
+	late := plan(t, rf.Admin(), shop)
+	if err := plan(t, rf.Admin(), shop).Apply(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := late.Apply(t.Context()); err != nil {
@@ -198,10 +202,10 @@ subscriptions:
 			t.Errorf("this test doesn't name the setting %s", f.name)
 		}
 	}
-	if err := plan(t, rf, all).Apply(t.Context()); err != nil {
+	if err := plan(t, rf.Admin(), all).Apply(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := actions(plan(t, rf, all)); got != "unchanged payments, unchanged billing" {
+	if got := actions(plan(t, rf.Admin(), all)); got != "unchanged payments, unchanged billing" {
 		t.Errorf("the second time the file does: %s", got)
 	}
 }
@@ -212,7 +216,7 @@ func TestTheLimitsOfASubscriptionAreChangedInPlace(t *testing.T) {
 	file := func(limits string) string {
 		return "topics: {payments: {partitions: 4}}\nsubscriptions: {billing: {topic: payments" + limits + "}}"
 	}
-	if err := plan(t, rf, file("")).Apply(t.Context()); err != nil {
+	if err := plan(t, rf.Admin(), file("")).Apply(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for _, step := range []struct{ limits, change, now string }{
@@ -223,7 +227,7 @@ func TestTheLimitsOfASubscriptionAreChangedInPlace(t *testing.T) {
 		{", rate: 0, concurrency: 4", "", "rate none, concurrency 4"},
 		{"", "", "rate none, concurrency 4"},
 	} {
-		p := plan(t, rf, file(step.limits))
+		p := plan(t, rf.Admin(), file(step.limits))
 		var change []string
 		for _, f := range p.Changes[1].Fields {
 			change = append(change, f.Field+": "+f.From+" -> "+f.To)
@@ -234,30 +238,30 @@ func TestTheLimitsOfASubscriptionAreChangedInPlace(t *testing.T) {
 		if err := p.Apply(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		all, err := rf.Subscriptions(t.Context())
+		all, err := rf.Admin().ListSubscriptions(t.Context())
 		if err != nil || len(all) != 1 || all[0].Limits == nil {
 			t.Fatalf("%v, %v; expected one with limits", all, err)
 		}
-		if got := all[0].Limits.String(); got != step.now {
+		if got := subscription.Limits(*all[0].Limits).String(); got != step.now {
 			t.Errorf("after %q the limits are %s, expected %s", step.limits, got, step.now)
 		}
 	}
-	_, err := Make(t.Context(), rf, decode(t, file(", concurrency: 3")))
+	_, err := Make(t.Context(), rf.Admin(), decode(t, file(", concurrency: 3")))
 	if fault.ExitCode(err) != fault.ExitUsage || !strings.Contains(err.Error(), "f.yaml:2") || !strings.Contains(err.Error(), "reshard billing --shards 3") {
 		t.Errorf("3 at once for 4 shards: %v", err)
 	}
-	stale := plan(t, rf, file(", rate: 7"))
-	if err := plan(t, rf, file(", rate: 8")).Apply(t.Context()); err != nil {
+	stale := plan(t, rf.Admin(), file(", rate: 7"))
+	if err := plan(t, rf.Admin(), file(", rate: 8")).Apply(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := stale.Apply(t.Context()); !errors.Is(err, fault.Conflict) {
 		t.Errorf("a plan from before another change: %v", err)
 	}
-	stale = plan(t, rf, file(", rate: 9"))
-	if err := rf.DeleteSubscription(t.Context(), "billing", nil); err != nil {
+	stale = plan(t, rf.Admin(), file(", rate: 9"))
+	if err := rf.Admin().DeleteSubscription(t.Context(), "billing", nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := rf.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{Topic: "payments", Rate: 8, Concurrency: 4}); err != nil {
+	if _, err := rf.Admin().CreateSubscription(t.Context(), "billing", admin.SubscriptionConfig{Topic: "payments", Rate: 8, Concurrency: 4}); err != nil {
 		t.Fatal(err)
 	}
 	if err := stale.Apply(t.Context()); !errors.Is(err, fault.Conflict) {
@@ -313,10 +317,11 @@ func TestManyFaultsAreCounted(t *testing.T) {
 func TestATopicOfASubscriptionIsNotDelivered(t *testing.T) {
 	t.Parallel()
 	rf := open(t)
-	if err := rf.EnsureTopic(t.Context(), "a.abcdefg2.dead", ringfence.TopicConfig{Partitions: 1, Internal: `subscription "a"`}); err != nil {
+	topics := topic.NewCatalog(rf.Log(), rf.Registry(), rf.Namespace())
+	if _, err := topics.Ensure(t.Context(), "a.abcdefg2.dead", topic.Config{Partitions: 1, Internal: `subscription "a"`}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Make(t.Context(), rf, decode(t, "subscriptions: {b: {topic: a.abcdefg2.dead}}"))
+	_, err := Make(t.Context(), rf.Admin(), decode(t, "subscriptions: {b: {topic: a.abcdefg2.dead}}"))
 	if fault.ExitCode(err) != fault.ExitConflict || !strings.Contains(err.Error(), `f.yaml:1: subscription "b": topic "a.abcdefg2.dead" is a part of subscription "a"`) {
 		t.Errorf("%v; expected a conflict, and whose the topic is", err)
 	}

@@ -16,7 +16,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/storeurl"
 )
@@ -29,8 +29,8 @@ const (
 // File is what a file asks for.
 type File struct {
 	Name          string // for messages
-	Topics        []*Object[ringfence.TopicConfig]
-	Subscriptions []*Object[ringfence.SubscriptionConfig]
+	Topics        []*Object[admin.TopicConfig]
+	Subscriptions []*Object[admin.SubscriptionConfig]
 }
 
 // Object is one topic or subscription of a file.
@@ -190,10 +190,10 @@ func section[C interface{ Validate(name string) error }](d *decoder, what string
 			}
 			return ok
 		})
-		if t, ok := any(&o.Config).(*ringfence.TopicConfig); ok && t.Partitions == 0 {
+		if t, ok := any(&o.Config).(*admin.TopicConfig); ok && t.Partitions == 0 {
 			t.Partitions = defaultPartitions
 		}
-		if c, ok := any(&o.Config).(*ringfence.SubscriptionConfig); ok {
+		if c, ok := any(&o.Config).(*admin.SubscriptionConfig); ok {
 			d.together(name, line, c, o.named)
 		}
 		if len(d.errs) == faults {
@@ -208,7 +208,7 @@ func section[C interface{ Validate(name string) error }](d *decoder, what string
 }
 
 // together refuses fields of a subscription that are nothing without another one.
-func (d *decoder) together(name string, line int, c *ringfence.SubscriptionConfig, named map[string]int) {
+func (d *decoder) together(name string, line int, c *admin.SubscriptionConfig, named map[string]int) {
 	if _, there := named["topic"]; !there {
 		d.fail(line, "subscription %s: \"topic\" is missing; expected the name of the topic that it delivers", storeurl.Quote(name))
 	}

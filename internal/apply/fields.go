@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/internal/storeurl"
 )
 
@@ -27,8 +27,8 @@ func (f *field[C]) shown(value string) string {
 	return value
 }
 
-func topicFields() []field[ringfence.TopicConfig] {
-	type config = ringfence.TopicConfig
+func topicFields() []field[admin.TopicConfig] {
+	type config = admin.TopicConfig
 	return []field[config]{
 		number("partitions", 1, func(c *config) *int { return &c.Partitions }),
 		text("router", "modulo or range", func(c *config) *string { return (*string)(&c.Router) }),
@@ -44,12 +44,12 @@ func topicFields() []field[ringfence.TopicConfig] {
 			show: func(c *config) string { return (time.Duration(c.RetentionAgeMS) * time.Millisecond).String() },
 		},
 		truth("retention-force", func(c *config) *bool { return &c.RetentionForce }),
-		text("life", "the end of the names of storage topics", func(c *config) *string { return &c.Life }),
+		text("life", "the end of the names of storage topics", func(c *config) *string { return &c.ID }),
 	}
 }
 
-func subscriptionFields() []field[ringfence.SubscriptionConfig] {
-	type config = ringfence.SubscriptionConfig
+func subscriptionFields() []field[admin.SubscriptionConfig] {
+	type config = admin.SubscriptionConfig
 	endpoint := text("endpoint", "a URL", func(c *config) *string { return &c.Endpoint.URL })
 	endpoint.secret = true
 	return []field[config]{

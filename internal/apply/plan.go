@@ -8,18 +8,21 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/subscription"
 )
 
-// Store is what a file is applied to: a ringfence.Client.
+// Store is what a file is applied to: an admin.Client.
 type Store interface {
-	Topics(ctx context.Context) ([]ringfence.TopicInfo, error)
-	EnsureTopic(ctx context.Context, name string, cfg ringfence.TopicConfig) error
-	AlterTopic(ctx context.Context, name string, r ringfence.Retention, opts *ringfence.AlterTopicOptions) (*ringfence.RetentionChange, error)
-	Subscriptions(ctx context.Context) ([]*ringfence.SubscriptionInfo, error)
-	Limit(ctx context.Context, name string, to ringfence.Limits, opts *ringfence.LimitOptions) (*ringfence.SubscriptionInfo, error)
-	EnsureSubscription(ctx context.Context, name string, cfg ringfence.SubscriptionConfig) (*ringfence.SubscriptionInfo, error)
+	ListTopics(ctx context.Context) ([]api.TopicSummary, error)
+	DescribeTopic(ctx context.Context, name string) (api.Topic, error)
+	CreateTopic(ctx context.Context, name string, cfg admin.TopicConfig, opts *admin.CreateTopicOptions) error
+	AlterTopic(ctx context.Context, name string, r api.Retention, opts *admin.AlterTopicOptions) (*api.RetentionChange, error)
+	ListSubscriptions(ctx context.Context) ([]*api.Subscription, error)
+	LimitSubscription(ctx context.Context, name string, to api.Limits, opts *admin.LimitSubscriptionOptions) (*api.Subscription, error)
+	CreateSubscription(ctx context.Context, name string, cfg admin.SubscriptionConfig) (*api.Subscription, error)
 }
 
 // Action is what is done to one object.
@@ -69,11 +72,11 @@ type Plan struct {
 // line and what to do instead: then nothing of the file may be applied. It changes nothing.
 func Make(ctx context.Context, s Store, f *File) (*Plan, error) {
 	p := &Plan{File: f.Name, Changes: []*Change{}, store: s, file: f}
-	topics, err := s.Topics(ctx)
+	topics, err := s.ListTopics(ctx)
 	if err != nil {
 		return nil, err
 	}
-	subscriptions, err := s.Subscriptions(ctx)
+	subscriptions, err := s.ListSubscriptions(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -81,23 +84,23 @@ func Make(ctx context.Context, s Store, f *File) (*Plan, error) {
 	for _, o := range f.Topics {
 		c := &Change{Kind: "topic", Name: o.Name, where: o.where(f.Name, "")}
 		p.Changes = append(p.Changes, c)
-		if i := slices.IndexFunc(topics, func(t ringfence.TopicInfo) bool { return t.Name == o.Name }); i >= 0 {
+		if i := slices.IndexFunc(topics, func(t api.TopicSummary) bool { return t.Name == o.Name }); i >= 0 {
 			errs = append(errs, p.alterTopic(ctx, c, o, &topics[i])...)
 			continue
 		}
 		o.named["partitions"] = o.line // it is told, also when it is the default
-		create(c, o, topicFields(), func(ctx context.Context) error { return s.EnsureTopic(ctx, o.Name, o.Config) })
+		create(c, o, topicFields(), func(ctx context.Context) error { return s.CreateTopic(ctx, o.Name, o.Config, nil) })
 	}
 	for _, o := range f.Subscriptions {
 		c := &Change{Kind: "subscription", Name: o.Name, where: o.where(f.Name, "")}
 		p.Changes = append(p.Changes, c)
-		if i := slices.IndexFunc(subscriptions, func(d *ringfence.SubscriptionInfo) bool { return d.Name == o.Name }); i >= 0 {
+		if i := slices.IndexFunc(subscriptions, func(d *api.Subscription) bool { return d.Name == o.Name }); i >= 0 {
 			errs = append(errs, p.alterSubscription(c, o, subscriptions[i])...)
 			continue
 		}
 		errs = append(errs, p.checkTopic(o, topics))
 		create(c, o, subscriptionFields(), func(ctx context.Context) error {
-			_, err := s.EnsureSubscription(ctx, o.Name, o.Config)
+			_, err := s.CreateSubscription(ctx, o.Name, o.Config)
 			return err
 		})
 	}
@@ -128,21 +131,25 @@ func differing[C any](o *Object[C], have *C, fields []field[C]) []Field {
 }
 
 // alterTopic plans what becomes of a topic that is there. Only its retention can be changed.
-func (p *Plan) alterTopic(ctx context.Context, c *Change, o *Object[ringfence.TopicConfig], info *ringfence.TopicInfo) (errs []error) {
+func (p *Plan) alterTopic(ctx context.Context, c *Change, o *Object[admin.TopicConfig], listed *api.TopicSummary) (errs []error) {
 	conflict := func(field, text string) {
 		errs = append(errs, fmt.Errorf("%s: topic %q %s: %w", o.where(p.File, field), o.Name, text, fault.Conflict))
 	}
 	switch {
-	case info.Damaged != "":
-		conflict("", "can't be read ("+info.Damaged+")")
+	case listed.Damaged != "":
+		conflict("", "can't be read ("+listed.Damaged+")")
 		return errs
-	case info.Moved != nil:
+	case listed.Moved != nil:
 		conflict("", "was moved to another log; take it out of the file, or apply the file there")
 		return errs
 	}
+	info, err := p.store.DescribeTopic(ctx, o.Name)
+	if err != nil {
+		return []error{fmt.Errorf("%s: %w", c.where, err)}
+	}
 	last := len(info.Storage[len(info.Storage)-1].Partitions)
-	have := ringfence.TopicConfig{
-		Partitions: len(info.Storage[0].Partitions), Router: info.Router, Hash: info.Hash, Life: info.Life,
+	have := admin.TopicConfig{
+		Partitions: len(info.Storage[0].Partitions), Router: info.Router, Hash: info.Hash, ID: info.ID,
 		RetentionBytes: info.Retention.Bytes, RetentionAgeMS: info.Retention.AgeMS, RetentionForce: info.Retention.Force,
 	}
 	if o.Config.Partitions == last {
@@ -175,8 +182,8 @@ func (p *Plan) alterTopic(ctx context.Context, c *Change, o *Object[ringfence.To
 		c.unchanged()
 		return nil
 	}
-	life, from := info.Life, info.Retention
-	estimate, err := p.store.AlterTopic(ctx, o.Name, want, &ringfence.AlterTopicOptions{DryRun: true})
+	id, from := info.ID, info.Retention
+	estimate, err := p.store.AlterTopic(ctx, o.Name, want, &admin.AlterTopicOptions{DryRun: true})
 	if err != nil {
 		return []error{fmt.Errorf("%s: %w", c.where, err)}
 	}
@@ -187,7 +194,7 @@ func (p *Plan) alterTopic(ctx context.Context, c *Change, o *Object[ringfence.To
 		c.Fields = []Field{}
 	}
 	c.step = func(ctx context.Context) error {
-		_, err := p.store.AlterTopic(ctx, o.Name, want, &ringfence.AlterTopicOptions{Estimate: estimate, Life: life, From: &from})
+		_, err := p.store.AlterTopic(ctx, o.Name, want, &admin.AlterTopicOptions{Estimate: estimate, ID: id, From: &from})
 		if errors.Is(err, fault.NotFound) {
 			err = fmt.Errorf("somebody else deleted it meanwhile: %v: %w", err, fault.Conflict) //nolint:errorlint // a conflict, and nothing else
 		}
@@ -197,22 +204,23 @@ func (p *Plan) alterTopic(ctx context.Context, c *Change, o *Object[ringfence.To
 }
 
 // alterSubscription plans what becomes of a subscription that is there. Only its limits can be changed.
-func (p *Plan) alterSubscription(c *Change, o *Object[ringfence.SubscriptionConfig], d *ringfence.SubscriptionInfo) (errs []error) {
+func (p *Plan) alterSubscription(c *Change, o *Object[admin.SubscriptionConfig], d *api.Subscription) (errs []error) {
 	if d.Damaged != "" {
 		return []error{fmt.Errorf("%s: subscription %q can't be read (%s): %w", o.where(p.File, ""), o.Name, d.Damaged, fault.Conflict)}
 	}
 	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
-	have := ringfence.SubscriptionConfig{
-		Topic: d.Topic, Order: d.Order, From: ringfence.From(d.From), DeadLetters: d.DeadLetters, Retry: ringfence.Retry{Initial: ms(d.Retry.InitialMS), Max: ms(d.Retry.MaxMS), Attempts: d.Retry.MaxAttempts},
-		Shards: d.Set().Shards, Filter: d.Filter, Rate: d.Rate(), Hold: ms(d.Retry.HoldMS),
+	have := admin.SubscriptionConfig{
+		Topic: d.Topic, Order: d.Order, From: api.From(d.From), DeadLetters: d.DeadLetters,
+		Retry:  admin.Retry{Initial: ms(d.Retry.InitialMS), Max: ms(d.Retry.MaxMS), Attempts: d.Retry.MaxAttempts},
+		Shards: d.Set().Shards, Filter: d.Filter, Hold: ms(d.Retry.HoldMS),
 	}
 	if e := d.Endpoint; e != nil {
-		have.Endpoint = ringfence.SubscriptionEndpoint{URL: e.URL, Timeout: ms(e.TimeoutMS), SecretFile: e.SecretFile, CloudEvents: e.CloudEvents}
+		have.Endpoint = admin.EndpointConfig{URL: e.URL, Timeout: ms(e.TimeoutMS), SecretFile: e.SecretFile, CloudEvents: e.CloudEvents}
 	}
-	var was, to ringfence.Limits
+	var was, to api.Limits
 	if d.Limits != nil {
 		was = *d.Limits
-		have.Concurrency = was.Concurrency
+		have.Rate, have.Concurrency = was.Rate, was.Concurrency
 	}
 	for _, f := range differing(o, &have, subscriptionFields()) {
 		if f.From == "" {
@@ -243,17 +251,18 @@ func (p *Plan) alterSubscription(c *Change, o *Object[ringfence.SubscriptionConf
 }
 
 // limit plans a change of the limits of a subscription.
-func (p *Plan) limit(c *Change, o *Object[ringfence.SubscriptionConfig], d *ringfence.SubscriptionInfo, was, to ringfence.Limits) error {
-	if to == (ringfence.Limits{}) {
+func (p *Plan) limit(c *Change, o *Object[admin.SubscriptionConfig], d *api.Subscription, was, to api.Limits) error {
+	if to == (api.Limits{}) {
 		return nil
 	}
 	if to.Concurrency > 0 {
-		if err := to.CheckShards(o.Name, d.Set().Shards); err != nil {
+		limits := subscription.Limits(to)
+		if err := limits.CheckShards(o.Name, d.Set().Shards); err != nil {
 			return fmt.Errorf("%s: %w", o.where(p.File, "concurrency"), err)
 		}
 	}
 	c.Action, c.step = Alter, func(ctx context.Context) error {
-		_, err := p.store.Limit(ctx, o.Name, to, &ringfence.LimitOptions{Life: d.Life(), From: &was})
+		_, err := p.store.LimitSubscription(ctx, o.Name, to, &admin.LimitSubscriptionOptions{ID: d.ID, From: &was})
 		if errors.Is(err, fault.NotFound) {
 			err = fmt.Errorf("somebody else deleted it meanwhile: %v: %w", err, fault.Conflict) //nolint:errorlint // a conflict, and nothing else
 		}
@@ -265,7 +274,7 @@ func (p *Plan) limit(c *Change, o *Object[ringfence.SubscriptionConfig], d *ring
 // bound is what Limit takes for a bound of a file, where 0 is none.
 func bound(n int) int {
 	if n == 0 {
-		return ringfence.NoLimit
+		return api.NoLimit
 	}
 	return n
 }
@@ -273,7 +282,7 @@ func bound(n int) int {
 func (c *Change) unchanged() { c.Action, c.Fields, c.Done = Unchanged, []Field{}, true }
 
 // checkTopic says whether a new subscription's topic will be there.
-func (p *Plan) checkTopic(o *Object[ringfence.SubscriptionConfig], topics []ringfence.TopicInfo) error {
+func (p *Plan) checkTopic(o *Object[admin.SubscriptionConfig], topics []api.TopicSummary) error {
 	name := o.Config.Topic
 	for _, t := range topics {
 		if t.Name == name && t.Moved != nil {
@@ -286,7 +295,7 @@ func (p *Plan) checkTopic(o *Object[ringfence.SubscriptionConfig], topics []ring
 			return nil
 		}
 	}
-	if slices.ContainsFunc(p.file.Topics, func(t *Object[ringfence.TopicConfig]) bool { return t.Name == name }) {
+	if slices.ContainsFunc(p.file.Topics, func(t *Object[admin.TopicConfig]) bool { return t.Name == name }) {
 		return nil
 	}
 	return fmt.Errorf("%s: subscription %q: no topic %q, neither here nor in the file: %w", o.where(p.File, "topic"), o.Name, name, fault.NotFound)

@@ -22,10 +22,11 @@ type layer struct {
 }
 
 // leaf packages know nothing of the product and may be imported from anywhere.
-var leaf = []string{"internal/access", "internal/fault", "internal/hook", "internal/limits", "internal/spell", "internal/storeurl"}
+var leaf = []string{"api", "internal/access", "internal/fault", "internal/hook", "internal/limits", "internal/spell", "internal/storeurl"}
 
 var layers = []layer{
 	// Leaves.
+	{"api", nil},
 	{"internal/access", nil},
 	{"internal/fault", nil},
 	{"internal/hook", nil},
@@ -83,29 +84,30 @@ var layers = []layer{
 	{"consumer", []string{"assign", "commitlog", "dispatch", "group", "group/protocol", "registry", "topic"}},
 	{"subscription", []string{"commitlog", "consumer", "dispatch", "group", "group/protocol", "registry", "subscription/core", "subscription/filter", "subscription/shard", "topic"}},
 
+	{"admin", []string{"consumer", "registry", "ring", "subscription", "subscription/core", "topic"}},
+
 	// The front door knows the embedded backends by itself; clients of servers come in from outside.
 	{"internal/embedded", []string{"commitlog", "commitlog/driver", "commitlog/filelog", "commitlog/memlog", "registry", "registry/driver", "registry/fileregistry", "registry/memregistry"}},
 	{"internal/stores", []string{"commitlog", "commitlog/driver", "internal/embedded", "registry", "registry/driver"}},
 	{"", []string{
-		"commitlog", "commitlog/driver", "consumer", "dispatch", "group", "group/protocol", "internal/stores", "registry", "registry/driver", "ring",
-		"subscription", "subscription/core", "subscription/shard", "topic",
+		"admin", "commitlog", "commitlog/driver", "consumer", "dispatch", "group", "group/protocol", "internal/stores", "registry", "registry/driver", "ring",
+		"subscription", "subscription/shard", "topic",
 	}},
 
 	{"backends", []string{"", "commitlog/*log", "registry/*registry"}},
 
-	{"push", []string{"", "subscription", "subscription/shard"}},
+	{"push", []string{"", "admin", "subscription", "subscription/shard"}},
 
 	// Programs, and what they share.
-	{"internal/document", []string{"", "group", "topic"}},
-	{"internal/apply", []string{""}},
-	{"internal/command", []string{"", "internal/document"}},
-	{"internal/pipe", []string{"", "commitlog", "internal/document"}},
+	{"internal/apply", []string{"admin", "subscription"}},
+	{"internal/command", []string{""}},
+	{"internal/pipe", []string{"", "commitlog"}},
 	{"internal/guard", nil},
 	{"internal/measure", []string{"...", "!cmd/..."}},
-	{"internal/growtest", []string{""}},
-	{"internal/delivertest", []string{"", "internal/harness", "internal/history", "push"}},
+	{"internal/growtest", []string{"", "admin"}},
+	{"internal/delivertest", []string{"", "admin", "internal/harness", "internal/history", "push"}},
 	{"internal/harness", []string{"", "commitlog", "commitlog/driver", "group/protocol", "internal/freeze", "internal/history", "registry", "registry/driver"}},
-	{"internal/verify", []string{"", "commitlog", "internal/harness", "internal/history"}},
+	{"internal/verify", []string{"", "admin", "commitlog", "internal/harness", "internal/history"}},
 	{"test/nemesis", nil},
 	{"internal/doctest", []string{"internal/testserver"}},
 	{"internal/cli", []string{"...", "!cmd/..."}},

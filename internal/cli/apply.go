@@ -58,7 +58,7 @@ go by a new retention; --yes answers. Without a terminal it never asks.`,
 			return err
 		}
 		return a.onClient(ctx, !dryRun, func(ctx context.Context, rf *ringfence.Client) error {
-			plan, err := apply.Make(ctx, rf, wanted)
+			plan, err := apply.Make(ctx, rf.Admin(), wanted)
 			if err != nil {
 				return err
 			}

@@ -3,24 +3,11 @@ package cli
 import (
 	"time"
 
-	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/api"
 )
 
-// parkedView is what a subscription has parked, behind dead letters or not.
-type parkedView struct {
-	Records int    `json:"records"`
-	Keys    int    `json:"keys"`
-	Oldest  string `json:"oldest_at,omitempty"` // when the oldest was produced
-}
-
-// deadView is what it has given up.
-type deadView struct {
-	Records int    `json:"records"`
-	Oldest  string `json:"oldest_at,omitempty"`
-}
-
 // backlogLine says how much is held back, and since when.
-func backlogLine(r *report, b *ringfence.Backlog, now time.Time) {
+func backlogLine(r *report, b *api.Backlog, now time.Time) {
 	parked := plural(int64(b.Parked.Records), "record")
 	if b.Parked.Keys > 0 {
 		parked += " of " + plural(int64(b.Parked.Keys), "key")
@@ -32,9 +19,9 @@ func backlogLine(r *report, b *ringfence.Backlog, now time.Time) {
 	r.line("parked: %s%s; dead letters: %s%s%s", parked, oldestText(&b.Parked, now), thousands(int64(b.Dead.Records)), oldestText(&b.Dead, now), behind)
 }
 
-func oldestText(h *ringfence.BacklogHeap, now time.Time) string {
-	if h.OldestAt.IsZero() {
+func oldestText(h *api.Heap, now time.Time) string {
+	if h.OldestAt == "" {
 		return ""
 	}
-	return ", oldest " + ageText(max(1, now.Sub(h.OldestAt).Milliseconds())) // whoever produced it may have another clock
+	return ", oldest " + ageText(max(1, now.Sub(h.OldestAt.Time()).Milliseconds())) // whoever produced it may have another clock
 }

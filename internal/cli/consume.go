@@ -17,7 +17,6 @@ import (
 	"github.com/ringfence/ringfence/assign"
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/internal/command"
-	"github.com/ringfence/ringfence/internal/document"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/pipe"
 	"github.com/ringfence/ringfence/internal/storeurl"
@@ -207,7 +206,7 @@ func (a *app) consume(ctx context.Context, rf *ringfence.Client, topic string, f
 
 // answered fails when the stores do not answer: that nothing came means nothing then.
 func answered(ctx context.Context, rf *ringfence.Client, group string) error {
-	_, err := rf.DescribeGroup(ctx, group)
+	_, err := rf.Admin().DescribeGroup(ctx, group)
 	if errors.Is(err, ringfence.ErrUnavailable) {
 		return fmt.Errorf("whether there is anything to do is not known: %w", err)
 	}
@@ -252,7 +251,7 @@ func (a *app) processor(f *consumeFlags, stop func(error)) (ringfence.Handler, f
 		if f.print == "value" {
 			return s.Write(ctx, append(slices.Clip(m.Value), '\n'))
 		}
-		line, err := document.RecordLine(m)
+		line, err := m.Record().Line()
 		if err != nil {
 			return err
 		}

@@ -13,57 +13,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/commitlog"
-	"github.com/ringfence/ringfence/internal/document"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/storeurl"
 )
-
-// deadLetter is one as a line of JSON. Scripts depend on the names.
-type deadLetter struct {
-	ID            string            `json:"id"`
-	Topic         string            `json:"topic"`
-	Storage       int               `json:"storage"`
-	Partition     int               `json:"partition"`
-	Offset        int64             `json:"offset"`
-	Key           *string           `json:"key"`
-	KeyEncoding   string            `json:"key_encoding,omitempty"`
-	Value         string            `json:"value"`
-	ValueEncoding string            `json:"value_encoding,omitempty"`
-	Headers       []document.Header `json:"headers"`
-	Attempts      int               `json:"attempts"`
-	Reason        string            `json:"reason"`
-	Status        string            `json:"status"`            // failed, or blocked behind one; or what was decided: redriven, skipped, discarded, edited
-	Ordered       string            `json:"ordered,omitempty"` // what was decided, and is done as soon as a member is there
-	Answer        string            `json:"answer"`
-	FailedAt      string            `json:"failed_at"`
-	DecidedAt     string            `json:"decided_at,omitempty"`
-	Lost          string            `json:"lost,omitempty"` // why the value and the headers can't be read
-}
-
-func deadLetterOf(l *ringfence.DeadLetter) deadLetter {
-	d := deadLetter{
-		ID: l.ID, Topic: l.Topic, Storage: l.Storage, Partition: l.Partition, Offset: l.Offset, Headers: []document.Header{},
-		Attempts: l.Attempts, Reason: l.Reason, Status: string(l.Status), Ordered: string(l.Ordered), Answer: l.Answer, Lost: l.Lost,
-	}
-	if l.Key != nil {
-		var key string
-		key, d.KeyEncoding = document.Text(l.Key)
-		d.Key = &key
-	}
-	d.Value, d.ValueEncoding = document.Text(l.Value)
-	for _, h := range l.Headers {
-		v, enc := document.Text(h.Value)
-		d.Headers = append(d.Headers, document.Header{Name: h.Name, Value: v, ValueEncoding: enc})
-	}
-	if !l.FailedAt.IsZero() {
-		d.FailedAt = document.Time(l.FailedAt.UnixMilli())
-	}
-	if !l.DecidedAt.IsZero() {
-		d.DecidedAt = document.Time(l.DecidedAt.UnixMilli())
-	}
-	return d
-}
 
 // chosen are the flags that choose among dead letters.
 type chosen struct {
@@ -86,18 +41,18 @@ func (c *chosen) waitFlag(cmd *cobra.Command) {
 }
 
 // carriedOut waits until no order about what was chosen is left. An order that was written down stays so.
-func (c *chosen) carriedOut(ctx context.Context, rf *ringfence.Client, name string, o *ringfence.DeadLetterOptions) error {
+func (c *chosen) carriedOut(ctx context.Context, rf *ringfence.Client, name string, o *admin.DeadLetterOptions) error {
 	if c.wait <= 0 {
 		return nil
 	}
 	late := time.NewTimer(c.wait)
 	defer late.Stop()
 	for {
-		left, err := rf.DeadLetters(ctx, name, o)
+		left, err := rf.Admin().ListDeadLetters(ctx, name, o)
 		if err != nil {
 			return err
 		}
-		left = slices.DeleteFunc(left, func(l ringfence.DeadLetter) bool { return l.Ordered == "" })
+		left = slices.DeleteFunc(left, func(l api.DeadLetter) bool { return l.Ordered == "" })
 		if len(left) == 0 {
 			return nil
 		}
@@ -134,8 +89,8 @@ func (c *chosen) check(cmd *cobra.Command) error {
 	return nil
 }
 
-func (c *chosen) options(cmd *cobra.Command) *ringfence.DeadLetterOptions {
-	o := &ringfence.DeadLetterOptions{IDs: c.ids, Since: c.after, Decided: c.decided, Filter: c.filter}
+func (c *chosen) options(cmd *cobra.Command) *admin.DeadLetterOptions {
+	o := &admin.DeadLetterOptions{IDs: c.ids, Since: c.after, Decided: c.decided, Filter: c.filter}
 	if cmd.Flags().Changed("key") {
 		o.Key = []byte(c.key)
 	}
@@ -157,9 +112,9 @@ that failed, is a conflict (exit code 4), one about a record that was never give
 		Aliases: []string{"dlq"},
 	}
 	cmd.AddCommand(a.deadLettersList(), a.deadLettersShow(), a.deadLettersExport(), a.deadLettersEdit(),
-		a.deadLettersOrder("redrive", "Deliver dead letters again, in order, before what waits behind them", (*ringfence.Client).Redrive),
-		a.deadLettersOrder("skip", "Pass dead letters over, as they are dealt with in another way; their keys go on", (*ringfence.Client).Skip),
-		a.deadLettersOrder("discard", "Finish dead letters as they are; their keys go on without them", (*ringfence.Client).Discard))
+		a.deadLettersOrder("redrive", "Deliver dead letters again, in order, before what waits behind them", (*admin.Client).RedriveDeadLetters),
+		a.deadLettersOrder("skip", "Pass dead letters over, as they are dealt with in another way; their keys go on", (*admin.Client).SkipDeadLetters),
+		a.deadLettersOrder("discard", "Finish dead letters as they are; their keys go on without them", (*admin.Client).DiscardDeadLetters))
 	return cmd
 }
 
@@ -181,7 +136,7 @@ decided: "redriven", "skipped", "discarded", "edited". JSON is one object a line
 	cmd.Flags().IntVar(&limit, "limit", 0, "at most so `many` (0: all)")
 	cmd.PreRunE = checked(func() error { return c.check(cmd) })
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-		list, err := rf.DeadLetters(ctx, args[0], c.options(cmd))
+		list, err := rf.Admin().ListDeadLetters(ctx, args[0], c.options(cmd))
 		if err != nil && len(list) == 0 {
 			return err
 		}
@@ -193,51 +148,43 @@ decided: "redriven", "skipped", "discarded", "edited". JSON is one object a line
 	return cmd
 }
 
-func (a *app) showDeadLetters(list []ringfence.DeadLetter) error {
+func (a *app) showDeadLetters(list []api.DeadLetter) error {
 	if a.global.format == "json" {
 		return a.writeDeadLetters(list)
 	}
 	return a.emit(list, func(r *report) {
 		rows := make([][]cell, len(list))
 		for i := range list {
-			d := deadLetterOf(&list[i])
+			d := list[i]
 			if d.Lost != "" {
 				d.Answer = "LOST, it can only be skipped or discarded: " + d.Lost
 			}
-			key := "-"
+			key, status := "-", string(d.Status)
 			if d.Key != nil {
 				key = *d.Key
 			}
 			if d.Ordered != "" {
-				d.Status += ", to be " + d.Ordered
+				status += ", to be " + string(d.Ordered)
 			}
-			rows[i] = []cell{left(d.ID), left(key), alarmIf(list[i].Failed, left(d.Status)), number(int64(d.Attempts)), left(dash(d.Reason)), left(dash(d.FailedAt)), left(dash(d.Answer))}
+			rows[i] = []cell{left(d.ID), left(key), alarmIf(list[i].Status == api.Failed, left(status)), number(int64(d.Attempts)), left(dash(d.Reason)), left(dash(string(d.FailedAt))), left(dash(d.Answer))}
 		}
 		r.table([]string{"ID", "KEY", "STATUS", "ATTEMPTS", "REASON", "FAILED AT", "ANSWER"}, rows)
 	})
 }
 
 // writeDeadLetters writes one object a line.
-func (a *app) writeDeadLetters(list []ringfence.DeadLetter) error {
+func (a *app) writeDeadLetters(list []api.DeadLetter) error {
 	enc := json.NewEncoder(a.stdout)
 	enc.SetEscapeHTML(false)
 	for i := range list {
-		if err := enc.Encode(deadLetterOf(&list[i])); err != nil {
+		if err := enc.Encode(&list[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// ordered says how many dead letters an order was given for.
-type ordered struct {
-	Subscription string `json:"subscription"`
-	Order        string `json:"order"`
-	Records      int    `json:"records"`
-	DryRun       bool   `json:"dry_run,omitempty"`
-}
-
-func (a *app) deadLettersOrder(verb, short string, order func(*ringfence.Client, context.Context, string, *ringfence.DeadLetterOptions) (int, error)) *cobra.Command {
+func (a *app) deadLettersOrder(verb, short string, order func(*admin.Client, context.Context, string, *admin.DeadLetterOptions) (int, error)) *cobra.Command {
 	var c chosen
 	var dry, yes bool
 	discards := verb == "discard"
@@ -270,23 +217,23 @@ never asks.`
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		o := c.options(cmd)
 		o.DryRun = dry || discards && !yes && a.asks()
-		n, err := order(rf, ctx, args[0], o)
+		n, err := order(rf.Admin(), ctx, args[0], o)
 		if err == nil && o.DryRun && !dry {
 			if n > 0 && !a.confirm(ctx, fmt.Sprintf("Finish %s of subscription %s undelivered?", plural(int64(n), "dead letter"), args[0])) {
 				return fmt.Errorf("no dead letter of subscription %q was discarded: nobody said yes: %w", args[0], fault.NotDone)
 			}
 			o.DryRun = false
-			n, err = order(rf, ctx, args[0], o)
+			n, err = order(rf.Admin(), ctx, args[0], o)
 		}
 		if err != nil {
 			return err
 		}
 		if dry {
-			return a.emit(ordered{args[0], verb, n, true}, func(r *report) {
+			return a.emit(api.DeadLetterOrder{Subscription: args[0], Order: verb, Records: n, DryRun: true}, func(r *report) {
 				r.line("%s: %s, if it were not a dry run", verb, plural(int64(n), "record"))
 			})
 		}
-		err = a.emit(ordered{args[0], verb, n, false}, func(r *report) { r.line("%s: %s", verb, plural(int64(n), "record")) })
+		err = a.emit(api.DeadLetterOrder{Subscription: args[0], Order: verb, Records: n}, func(r *report) { r.line("%s: %s", verb, plural(int64(n), "record")) })
 		return errors.Join(err, c.carriedOut(ctx, rf, args[0], o))
 	})
 	return cmd
@@ -304,7 +251,7 @@ func (a *app) deadLettersExport() *cobra.Command {
 	c.moreFlags(cmd)
 	cmd.PreRunE = checked(func() error { return c.check(cmd) })
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-		list, err := rf.DeadLetters(ctx, args[0], c.options(cmd))
+		list, err := rf.Admin().ListDeadLetters(ctx, args[0], c.options(cmd))
 		return errors.Join(err, a.writeDeadLetters(list))
 	})
 	return cmd
@@ -328,13 +275,13 @@ which dead letter it was. The topic keeps the record as it is.`,
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		value, err := a.valueOf(ctx, file)
 		if err == nil {
-			err = rf.Edit(ctx, args[0], args[1], value)
+			err = rf.Admin().EditDeadLetter(ctx, args[0], args[1], value)
 		}
 		if err != nil {
 			return err
 		}
-		err = a.emit(ordered{args[0], "edit", 1, false}, func(r *report) { r.line("edit: 1 record") })
-		return errors.Join(err, c.carriedOut(ctx, rf, args[0], &ringfence.DeadLetterOptions{IDs: args[1:]}))
+		err = a.emit(api.DeadLetterOrder{Subscription: args[0], Order: "edit", Records: 1}, func(r *report) { r.line("edit: 1 record") })
+		return errors.Join(err, c.carriedOut(ctx, rf, args[0], &admin.DeadLetterOptions{IDs: args[1:]}))
 	})
 	return cmd
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
@@ -58,7 +60,7 @@ func giveUp(t *testing.T, dir string) {
 	if err := rf.EnsureTopic(t.Context(), "t", ringfence.TopicConfig{Partitions: 1}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := rf.EnsureSubscription(t.Context(), "s", ringfence.SubscriptionConfig{Topic: "t", DeadLetters: ringfence.SkipIt}); err != nil {
+	if _, err := rf.Admin().CreateSubscription(t.Context(), "s", admin.SubscriptionConfig{Topic: "t", DeadLetters: api.SkipRecord}); err != nil {
 		t.Fatal(err)
 	}
 	for _, key := range []string{"k", "l"} {
@@ -72,7 +74,7 @@ func giveUp(t *testing.T, dir string) {
 	refuse := func(context.Context, *ringfence.Message) error { return ringfence.Permanent(errors.New("no")) }
 	go func() { over <- rf.Subscribe(ctx, "s", refuse, nil) }() // joined below
 	for {
-		list, err := rf.DeadLetters(t.Context(), "s", nil)
+		list, err := rf.Admin().ListDeadLetters(t.Context(), "s", nil)
 		if err != nil {
 			t.Fatal(err)
 		}

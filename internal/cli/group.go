@@ -11,8 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ringfence/ringfence"
-	"github.com/ringfence/ringfence/group"
-	"github.com/ringfence/ringfence/internal/document"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
@@ -35,7 +34,7 @@ func (a *app) groupList() *cobra.Command {
 		Aliases: []string{"ls"},
 		Args:    cobra.NoArgs,
 		RunE: a.withClient(false, func(ctx context.Context, rf *ringfence.Client, _ []string) error {
-			groups, err := describeAll(ctx, rf)
+			groups, err := rf.Admin().MeasureGroups(ctx)
 			if err != nil {
 				return err
 			}
@@ -44,44 +43,16 @@ func (a *app) groupList() *cobra.Command {
 	}
 }
 
-// describeAll describes every group, without its units.
-func describeAll(ctx context.Context, rf *ringfence.Client) ([]*document.Group, error) {
-	list, err := rf.Groups(ctx)
-	if err != nil {
-		return nil, err
-	}
-	groups := make([]*document.Group, 0, len(list))
-	for _, g := range list {
-		if g.Damaged != "" {
-			groups = append(groups, document.DescribeGroup(g))
-			continue
-		}
-		full, err := rf.DescribeGroup(ctx, g.Name)
-		switch {
-		case errors.Is(err, ringfence.ErrNotFound):
-			full = g // deleted meanwhile, or its topic is: what the list knows is the best there is
-		case unreadableDocument(err): // its topic's, say
-			full = g
-			full.Damaged = err.Error()
-		case err != nil:
-			return nil, err
-		}
-		full.Units = nil
-		groups = append(groups, document.DescribeGroup(full))
-	}
-	return groups, nil
-}
-
 // unreadableDocument says whether what was asked for is damaged, or written by another version: in a
 // list that is told of it, and hides nothing else.
 func unreadableDocument(err error) bool {
 	return errors.Is(err, ringfence.ErrCorrupt) || errors.Is(err, ringfence.ErrInvalid)
 }
 
-func groupTable(r *report, groups []*document.Group) {
+func groupTable(r *report, groups []api.Group) {
 	var rows [][]cell
 	for _, g := range groups {
-		rows = append(rows, []cell{left(g.Name), left(g.Topic), number(int64(len(g.Members))), number(g.Lag), age(g.OldestMillis), warnIf(g.State != "running", left(g.State))})
+		rows = append(rows, []cell{left(g.Name), left(g.Topic), number(int64(len(g.Members))), number(g.Lag), age(g.OldestMS), warnIf(g.State != "running", left(g.State))})
 	}
 	r.table([]string{"GROUP", "TOPIC", "MEMBERS", "LAG", "OLDEST", "STATE"}, rows)
 }
@@ -106,12 +77,11 @@ these is, and why the owner has it. It works with no member alive.`,
 	cmd.PreRunE = checked(func() error { return checkEvery(every) })
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		show := func(ctx context.Context) error {
-			g, err := rf.DescribeGroup(ctx, args[0])
+			g, err := rf.Admin().DescribeGroup(ctx, args[0])
 			if err != nil {
 				return err
 			}
-			d := document.DescribeGroup(g)
-			return a.emit(d, func(r *report) { describeGroup(r, d) })
+			return a.emit(g, func(r *report) { describeGroup(r, &g) })
 		}
 		if !watch {
 			return show(ctx)
@@ -157,7 +127,7 @@ func checkEvery(every time.Duration) error {
 	return nil
 }
 
-func describeGroup(r *report, g *document.Group) {
+func describeGroup(r *report, g *api.Group) {
 	st := green
 	if g.State != "running" {
 		st = yellow
@@ -165,8 +135,8 @@ func describeGroup(r *report, g *document.Group) {
 	r.line("group       %s (%s)", r.paint(bold, g.Name), r.paint(st, g.State))
 	r.line("topic       %s", g.Topic)
 	lag := plural(g.Lag, "record")
-	if g.OldestMillis > 0 {
-		lag += ", the oldest has waited for " + ageText(g.OldestMillis)
+	if g.OldestMS > 0 {
+		lag += ", the oldest has waited for " + ageText(g.OldestMS)
 	}
 	r.line("lag         %s", lag)
 	r.line("assignment  %s, version %d by %s: %s", g.Assignor, g.Assignment.Version, dash(g.Assignment.By), dash(g.Assignment.Reason))
@@ -178,12 +148,12 @@ func describeGroup(r *report, g *document.Group) {
 	r.line("")
 	var rows [][]cell
 	for _, m := range g.Members {
-		rows = append(rows, []cell{left(m.ID), number(int64(m.Units)), left(fmt.Sprintf("%s:%d", dash(m.Host), m.PID)), left(m.Incarnation), left(m.Joined), left(traits(m.MemberInfo))})
+		rows = append(rows, []cell{left(m.ID), number(int64(m.Units)), left(fmt.Sprintf("%s:%d", dash(m.Host), m.PID)), left(m.Incarnation), left(string(m.Joined)), left(traits(m))})
 	}
 	r.table([]string{"MEMBER", "OWNS", "PROCESS", "INCARNATION", "JOINED", "TRAITS"}, rows)
 }
 
-func unitRows(g *document.Group) [][]cell {
+func unitRows(g *api.Group) [][]cell {
 	var rows [][]cell
 	for _, u := range g.Units {
 		for _, p := range u.Positions {
@@ -195,17 +165,17 @@ func unitRows(g *document.Group) [][]cell {
 				}
 				checkpoint = right(text)
 			}
-			rows = append(rows, []cell{right(partitionName(p.Storage, p.Partition)), ownerCell(u), number(u.Epoch), checkpoint, number(p.Next), number(p.Lag), age(p.OldestMillis), left(why(u))})
+			rows = append(rows, []cell{right(partitionName(p.Storage, p.Partition)), ownerCell(u), number(u.Epoch), checkpoint, number(p.Next), number(p.Lag), age(p.OldestMS), left(why(u))})
 		}
 	}
 	return rows
 }
 
-func ownerCell(u ringfence.UnitInfo) cell {
+func ownerCell(u api.Unit) cell {
 	switch {
 	case u.Owner == "":
 		return styled(yellow, left("-"))
-	case u.Phase == group.Awaiting:
+	case u.Phase == api.Awaiting:
 		return styled(yellow, left(u.Owner+" (away)"))
 	case !u.Alive:
 		owner := u.Owner + " (gone)"
@@ -219,7 +189,7 @@ func ownerCell(u ringfence.UnitInfo) cell {
 	return left(u.Owner)
 }
 
-func why(u ringfence.UnitInfo) string {
+func why(u api.Unit) string {
 	for _, p := range u.Positions {
 		if p.Damaged != "" {
 			return "DAMAGED at its checkpoint: " + p.Damaged
@@ -228,7 +198,7 @@ func why(u ringfence.UnitInfo) string {
 	return u.Why
 }
 
-func traits(m ringfence.MemberInfo) string {
+func traits(m api.Member) string {
 	var t []string
 	if m.Unreadable {
 		t = append(t, "can't be read")
@@ -251,7 +221,7 @@ func traits(m ringfence.MemberInfo) string {
 // completeGroups offers the names of groups to the shell.
 func (a *app) completeGroups(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return a.complete(cmd, func(ctx context.Context, rf *ringfence.Client) (names []string, err error) {
-		groups, err := rf.Groups(ctx)
+		groups, err := rf.Admin().ListGroups(ctx)
 		for _, g := range groups {
 			names = append(names, g.Name)
 		}

@@ -8,17 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ringfence/ringfence"
-	"github.com/ringfence/ringfence/internal/document"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/fault"
 )
-
-// seekResult says where a group was sent, or would be.
-type seekResult struct {
-	Group     string                   `json:"group"`
-	To        string                   `json:"to"`
-	Done      bool                     `json:"done"` // false: --dry-run
-	Positions []document.MovedPosition `json:"positions"`
-}
 
 func (a *app) groupSeek() *cobra.Command {
 	var to string
@@ -53,35 +46,34 @@ hold later records of its keys begin again after it.`,
 		if err != nil {
 			return err
 		}
-		before, err := rf.DescribeGroup(ctx, args[0])
+		before, err := rf.Admin().DescribeGroup(ctx, args[0])
 		if err != nil {
 			return err
 		}
-		opts := &ringfence.SeekOptions{DryRun: dryRun}
+		opts := &admin.SeekGroupOptions{DryRun: dryRun}
 		if cmd.Flags().Changed("storage") {
 			opts.Storage = &storage
 		}
 		if opts.Partitions, err = unitsOf(&before, partitions, opts.Storage != nil); err != nil {
 			return err
 		}
-		positions, err := rf.SeekGroup(ctx, args[0], target, opts)
+		result, err := rf.Admin().SeekGroup(ctx, args[0], target, opts)
 		if err != nil {
 			return err
 		}
-		result := seekResult{Group: args[0], To: target.String(), Done: !dryRun, Positions: document.MovedPositions(before, positions)}
 		return a.emit(result, func(r *report) { seekTable(r, result) })
 	})
 	return cmd
 }
 
-func seekTable(r *report, s seekResult) {
+func seekTable(r *report, s *api.Seek) {
 	var rows [][]cell
 	for _, p := range s.Positions {
 		from := right("-")
 		if p.From >= 0 {
 			from = number(p.From)
 		}
-		rows = append(rows, []cell{right(partitionName(p.Storage, p.Partition)), from, number(p.To), number(p.Next), number(p.Lag)})
+		rows = append(rows, []cell{right(partitionName(p.Storage, p.Partition)), from, number(p.Checkpoint), number(p.Next), number(p.Lag)})
 	}
 	verb := "moved"
 	if !s.Done {
@@ -91,25 +83,17 @@ func seekTable(r *report, s seekResult) {
 	r.table([]string{"PARTITION", "FROM", "TO", "END", "LAG"}, rows)
 }
 
-// controlResult says what was paused or resumed.
-type controlResult struct {
-	Group      string `json:"group"`
-	Paused     bool   `json:"paused"`
-	All        bool   `json:"all"`        // every partition
-	Partitions []int  `json:"partitions"` // those it is about
-}
-
 func (a *app) groupPause() *cobra.Command {
 	return a.groupControl("pause", "Stop a group from taking new records; running ones finish", true,
 		func(ctx context.Context, rf *ringfence.Client, name string, partitions []int) error {
-			return rf.PauseGroup(ctx, name, partitions...)
+			return rf.Admin().PauseGroup(ctx, name, &admin.PauseGroupOptions{Partitions: partitions})
 		})
 }
 
 func (a *app) groupResume() *cobra.Command {
 	return a.groupControl("resume", "Let a paused group go on", false,
 		func(ctx context.Context, rf *ringfence.Client, name string, partitions []int) error {
-			return rf.ResumeGroup(ctx, name, partitions...)
+			return rf.Admin().ResumeGroup(ctx, name, &admin.PauseGroupOptions{Partitions: partitions})
 		})
 }
 
@@ -125,7 +109,7 @@ func (a *app) groupControl(verb, short string, paused bool, control func(context
 	}
 	cmd.Flags().StringSliceVar(&partitions, "partition", nil, "only this `partition`, or STORAGE/PARTITION; may be repeated")
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-		g, err := rf.DescribeGroup(ctx, args[0])
+		g, err := rf.Admin().DescribeGroup(ctx, args[0])
 		if err != nil {
 			return err
 		}
@@ -136,7 +120,7 @@ func (a *app) groupControl(verb, short string, paused bool, control func(context
 		if err := control(ctx, rf, args[0], some); err != nil {
 			return err
 		}
-		result := controlResult{Group: args[0], Paused: paused, All: len(some) == 0, Partitions: some}
+		result := api.GroupPause{Group: args[0], Paused: paused, All: len(some) == 0, Partitions: some}
 		if result.All {
 			result.Partitions = make([]int, len(g.Units))
 			for i, u := range g.Units {
@@ -170,9 +154,9 @@ terminal it never asks.`,
 	cmd.Flags().BoolVar(&force, "force", false, "also with members, or with documents that can't be read")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-		g, err := rf.DescribeGroup(ctx, args[0])
+		g, err := rf.Admin().DescribeGroup(ctx, args[0])
 		if force && unreadableDocument(err) {
-			g, err = ringfence.GroupInfo{Name: args[0], Topic: "(unknown)"}, nil
+			g, err = api.Group{Name: args[0], Topic: "(unknown)"}, nil
 		}
 		if err != nil {
 			return err
@@ -187,7 +171,7 @@ terminal it never asks.`,
 		if !yes && !a.confirm(ctx, fmt.Sprintf("Delete group %s and its progress in topic %s?", g.Name, g.Topic)) {
 			return fmt.Errorf("group %q was not deleted: nobody said yes: %w", g.Name, fault.NotDone)
 		}
-		if err := rf.DeleteGroup(ctx, args[0], &ringfence.DeleteGroupOptions{Force: force}); err != nil {
+		if err := rf.Admin().DeleteGroup(ctx, args[0], &admin.DeleteGroupOptions{Force: force}); err != nil {
 			return err
 		}
 		return a.emitDeletion(result)

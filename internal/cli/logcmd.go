@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/commitlog/filelog"
-	"github.com/ringfence/ringfence/internal/document"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/topic"
 )
@@ -119,17 +119,17 @@ type frameLine struct {
 
 // recordLine is a record as a line of JSON.
 type recordLine struct {
-	Topic         string            `json:"topic"`
-	Partition     int               `json:"partition"`
-	Offset        int64             `json:"offset"`
-	Key           *string           `json:"key"`
-	KeyEncoding   string            `json:"key_encoding,omitempty"`
-	Value         string            `json:"value"`
-	ValueEncoding string            `json:"value_encoding,omitempty"`
-	Timestamp     string            `json:"timestamp"`
-	Headers       []document.Header `json:"headers"`
-	File          string            `json:"file"`
-	Position      int64             `json:"position"` // byte in File where its frame begins
+	Topic         string       `json:"topic"`
+	Partition     int          `json:"partition"`
+	Offset        int64        `json:"offset"`
+	Key           *string      `json:"key"`
+	KeyEncoding   string       `json:"key_encoding,omitempty"`
+	Value         string       `json:"value"`
+	ValueEncoding string       `json:"value_encoding,omitempty"`
+	Timestamp     string       `json:"timestamp"`
+	Headers       []api.Header `json:"headers"`
+	File          string       `json:"file"`
+	Position      int64        `json:"position"` // byte in File where its frame begins
 }
 
 func (a *app) dumpLog(ctx context.Context, dir string, f dumpFlags) error {
@@ -195,7 +195,7 @@ func printFrame(out io.Writer, i filelog.FrameInfo, asJSON bool) error {
 	fr := &i.Frame
 	line := frameLine{
 		Topic: i.Topic, File: i.File, Position: i.Position, Bytes: fr.Size(), Partition: fr.Partition, First: fr.Base, Next: fr.Next(),
-		Records: fr.Count, Kind: fmt.Sprint(fr.Kind), Timestamp: document.Time(fr.Time), Producer: fr.ProducerID, Sequence: fr.Sequence,
+		Records: fr.Count, Kind: fmt.Sprint(fr.Kind), Timestamp: timeOf(fr.Time), Producer: fr.ProducerID, Sequence: fr.Sequence,
 	}
 	if asJSON {
 		return writeJSONLine(out, line)
@@ -216,22 +216,22 @@ func printRecord(out io.Writer, i filelog.FrameInfo, r *driver.Record, asJSON bo
 		if r.Key != nil {
 			key = shortText(r.Key)
 		}
-		_, err := fmt.Fprintf(out, "    %d  %s  %s  %s\n", r.Offset, document.Time(r.Timestamp), key, shortText(r.Value))
+		_, err := fmt.Fprintf(out, "    %d  %s  %s  %s\n", r.Offset, timeOf(r.Timestamp), key, shortText(r.Value))
 		return err
 	}
 	line := recordLine{
-		Topic: i.Topic, Partition: i.Frame.Partition, Offset: r.Offset, Timestamp: document.Time(r.Timestamp),
-		Headers: make([]document.Header, len(r.Headers)), File: i.File, Position: i.Position,
+		Topic: i.Topic, Partition: i.Frame.Partition, Offset: r.Offset, Timestamp: timeOf(r.Timestamp),
+		Headers: make([]api.Header, len(r.Headers)), File: i.File, Position: i.Position,
 	}
 	if r.Key != nil {
 		var key string
-		key, line.KeyEncoding = document.Text(r.Key)
+		key, line.KeyEncoding = api.Text(r.Key)
 		line.Key = &key
 	}
-	line.Value, line.ValueEncoding = document.Text(r.Value)
+	line.Value, line.ValueEncoding = api.Text(r.Value)
 	for n, h := range r.Headers {
 		line.Headers[n].Name = h.Name
-		line.Headers[n].Value, line.Headers[n].ValueEncoding = document.Text(h.Value)
+		line.Headers[n].Value, line.Headers[n].ValueEncoding = api.Text(h.Value)
 	}
 	return writeJSONLine(out, line)
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"github.com/ringfence/ringfence/commitlog/filelog"
-	"github.com/ringfence/ringfence/internal/document"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -45,7 +44,7 @@ func checkedTopics(found *filelog.Report) checkedLog {
 			Segments: make([]checkedSegment, len(t.Segments)),
 		}
 		for n, s := range t.Segments {
-			v.Segments[n] = checkedSegment{s, document.Time(s.Created)}
+			v.Segments[n] = checkedSegment{s, timeOf(s.Created)}
 			v.Bytes += s.End
 		}
 		log.Topics[i] = v

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/spell"
 	"github.com/ringfence/ringfence/internal/visible"
 )
@@ -19,8 +19,8 @@ import (
 // emit prints a result on stdout: v as one JSON document, or what text makes of it. Both show
 // the same facts. A subscription is shown without what may be secret in it, whoever prints it.
 func (a *app) emit(v any, text func(*report)) error {
-	if d, ok := v.(*ringfence.SubscriptionInfo); ok {
-		v = documentOf(shownSubscription(d))
+	if d, ok := v.(*api.Subscription); ok {
+		v = shownSubscription(d)
 	}
 	var buf bytes.Buffer
 	if a.global.format == "json" {

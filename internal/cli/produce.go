@@ -97,7 +97,7 @@ func (f *produceFlags) maker(key []byte) (*pipe.Maker, error) {
 }
 
 func (a *app) produce(ctx context.Context, rf *ringfence.Client, topic string, maker *pipe.Maker, f produceFlags) error {
-	info, err := rf.DescribeTopic(ctx, topic)
+	info, err := rf.Admin().DescribeTopic(ctx, topic)
 	if err != nil {
 		return err // before a line is read
 	}

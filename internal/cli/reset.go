@@ -6,10 +6,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 )
 
 func (a *app) subscriptionReset() *cobra.Command {
-	var opts ringfence.ResetOptions
+	var opts admin.ResetSubscriptionOptions
 	var to string
 	var storage int
 	cmd := &cobra.Command{
@@ -49,7 +51,7 @@ member it waits for one.`,
 		if fl.Changed("storage") {
 			opts.Storage = &storage
 		}
-		out, err := rf.ResetSubscription(ctx, args[0], target, &opts)
+		out, err := rf.Admin().ResetSubscription(ctx, args[0], target, &opts)
 		if err != nil {
 			return err
 		}
@@ -58,7 +60,7 @@ member it waits for one.`,
 	return cmd
 }
 
-func resetReport(r *report, s *ringfence.Reset) {
+func resetReport(r *report, s *api.Reset) {
 	verb := "is sent"
 	if !s.Begun {
 		verb = "would be sent"

@@ -8,11 +8,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ringfence/ringfence"
-	"github.com/ringfence/ringfence/internal/document"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 )
 
 func (a *app) subscriptionReshard() *cobra.Command {
-	var opts ringfence.ReshardOptions
+	var opts admin.ReshardSubscriptionOptions
 	var shards int
 	cmd := &cobra.Command{
 		Use:   "reshard NAME --shards N",
@@ -32,7 +33,7 @@ it waits for one.`,
 	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only say what would be done")
 	_ = cmd.MarkFlagRequired("shards") // made just above
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-		plan, err := rf.Reshard(ctx, args[0], shards, &opts)
+		plan, err := rf.Admin().ReshardSubscription(ctx, args[0], shards, &opts)
 		if err != nil {
 			return err
 		}
@@ -41,7 +42,7 @@ it waits for one.`,
 	return cmd
 }
 
-func reshardReport(r *report, plan *ringfence.Resharding) {
+func reshardReport(r *report, plan *api.Reshard) {
 	if plan.From == plan.To {
 		r.line("subscription %s has %s already", plan.Name, plural(int64(plan.From), "shard"))
 		return
@@ -69,7 +70,7 @@ func numbers(all []int) string {
 }
 
 // setsTable shows the shard sets of a subscription that has turned.
-func setsTable(r *report, d *ringfence.SubscriptionInfo) {
+func setsTable(r *report, d *api.Subscription) {
 	if len(d.Sets) == 1 {
 		of := ""
 		if n := d.Set().Storage; n > 0 {
@@ -85,12 +86,9 @@ func setsTable(r *report, d *ringfence.SubscriptionInfo) {
 		head = append(head, "STORAGE")
 	}
 	for i, s := range d.Sets {
-		since, pause := "", ""
-		if s.Since > 0 {
-			since = document.Time(s.Since)
-		}
-		if s.Pause > 0 {
-			pause = (time.Duration(s.Pause) * time.Millisecond).String()
+		since, pause := string(s.Since), ""
+		if s.PauseMS > 0 {
+			pause = (time.Duration(s.PauseMS) * time.Millisecond).String()
 		}
 		rows[i] = []cell{left(s.ID), number(int64(s.Shards)), left(s.State), left(since), left(pause)}
 		if grown {

@@ -8,7 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ringfence/ringfence"
-	"github.com/ringfence/ringfence/internal/document"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/ring"
@@ -49,44 +50,9 @@ func (a *app) withRegistry(create bool, body func(ctx context.Context, reg *regi
 	})
 }
 
-// ringDoc describes a ring.
-type ringDoc struct {
-	Ring    string          `json:"ring"`
-	Mode    ring.Mode       `json:"mode"`
-	Slots   int             `json:"slots,omitempty"`
-	Epoch   int64           `json:"epoch"`
-	Reason  string          `json:"reason"`
-	Members []ringMemberDoc `json:"members"`
-	Damaged string          `json:"damaged,omitempty"` // why it can't be read
-}
-
-type ringMemberDoc struct {
-	ID          string  `json:"id"`
-	Share       float64 `json:"share"` // of the keys, 0 to 1
-	Incarnation string  `json:"incarnation"`
-	Host        string  `json:"host"`
-	PID         int     `json:"pid"`
-	Joined      string  `json:"joined"`
-	self        bool
-}
-
-// ringSamples is how many made-up keys tell the shares of an anchor ring.
-const ringSamples = 10000
-
-// documentRing describes a ring; self marks the member that asks.
-func documentRing(v *ring.View, self string) *ringDoc {
-	d := &ringDoc{Ring: v.Ring, Mode: v.Mode, Slots: v.Slots, Epoch: v.Epoch, Reason: v.Reason, Members: []ringMemberDoc{}}
-	shares := v.Shares(ringSamples)
-	for _, m := range v.Members {
-		d.Members = append(d.Members, ringMemberDoc{
-			ID: m.ID, Share: shares[m.ID], Incarnation: m.Incarnation, Host: m.Host, PID: m.PID, Joined: document.Time(m.Joined), self: m.ID == self,
-		})
-	}
-	return d
-}
-
-func (d *ringDoc) text(r *report) {
-	mode := string(d.Mode)
+// ringText describes a ring; self is the member that asks.
+func ringText(r *report, d *api.Ring, self string) {
+	mode := d.Mode
 	if d.Slots > 0 {
 		mode = fmt.Sprintf("%s of %s", d.Mode, plural(int64(d.Slots), "slot"))
 	}
@@ -100,10 +66,10 @@ func (d *ringDoc) text(r *report) {
 	var rows [][]cell
 	for _, m := range d.Members {
 		id := left(m.ID)
-		if m.self {
+		if m.ID == self {
 			id = styled(green, left(m.ID+" (this one)"))
 		}
-		rows = append(rows, []cell{id, right(fmt.Sprintf("%.1f%%", 100*m.Share)), left(fmt.Sprintf("%s:%d", dash(m.Host), m.PID)), left(m.Joined)})
+		rows = append(rows, []cell{id, right(fmt.Sprintf("%.1f%%", 100*m.Share)), left(fmt.Sprintf("%s:%d", dash(m.Host), m.PID)), left(string(m.Joined))})
 	}
 	r.table([]string{"MEMBER", "KEYS", "PROCESS", "JOINED"}, rows)
 }
@@ -115,35 +81,16 @@ func (a *app) ringStatus() *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeRingArg,
 		RunE: a.withRegistry(false, func(ctx context.Context, reg *registry.Registry, args []string) error {
-			v, err := ring.Look(ctx, reg, args[0])
+			d, err := admin.NewRings(reg).DescribeRing(ctx, args[0])
 			if err != nil {
 				return err
 			}
-			d := documentRing(v, "")
-			return a.emit(d, d.text)
+			return a.emit(d, func(r *report) { ringText(r, d, "") })
 		}),
 	}
 }
 
-// ownerDoc says who has a key.
-type ownerDoc struct {
-	Key   string `json:"key"`
-	Owner string `json:"owner"` // "": nobody
-	Epoch int64  `json:"epoch"`
-	Slot  *int   `json:"slot,omitempty"`
-	Mine  *bool  `json:"mine,omitempty"` // when a member is asked
-}
-
-func ownerOf(v *ring.View, key string) *ownerDoc {
-	d := &ownerDoc{Key: key}
-	d.Owner, d.Epoch = v.Owner(key)
-	if n := v.Slot(key); n >= 0 {
-		d.Slot = &n
-	}
-	return d
-}
-
-func (d *ownerDoc) text(r *report) {
+func ownerText(r *report, d *api.RingOwner) {
 	slot := ""
 	if d.Slot != nil {
 		slot = fmt.Sprintf(", slot %d", *d.Slot)
@@ -165,12 +112,11 @@ func (a *app) ringOwner() *cobra.Command {
 		Args:              cobra.ExactArgs(2),
 		ValidArgsFunction: a.completeRingArg,
 		RunE: a.withRegistry(false, func(ctx context.Context, reg *registry.Registry, args []string) error {
-			v, err := ring.Look(ctx, reg, args[0])
+			d, err := admin.NewRings(reg).FindRingOwner(ctx, args[0], args[1])
 			if err != nil {
 				return err
 			}
-			d := ownerOf(v, args[1])
-			return a.emit(d, d.text)
+			return a.emit(d, func(r *report) { ownerText(r, d) })
 		}),
 	}
 }
@@ -182,20 +128,9 @@ func (a *app) ringList() *cobra.Command {
 		Aliases: []string{"ls"},
 		Args:    cobra.NoArgs,
 		RunE: a.withRegistry(false, func(ctx context.Context, reg *registry.Registry, _ []string) error {
-			names, err := ring.List(ctx, reg)
+			rings, err := admin.NewRings(reg).ListRings(ctx)
 			if err != nil {
 				return err
-			}
-			rings := make([]*ringDoc, 0, len(names))
-			for _, name := range names {
-				switch v, err := ring.Look(ctx, reg, name); {
-				case err == nil:
-					rings = append(rings, documentRing(v, ""))
-				case unreadableDocument(err):
-					rings = append(rings, &ringDoc{Ring: name, Members: []ringMemberDoc{}, Damaged: err.Error()})
-				case !errors.Is(err, ring.ErrNotFound): // deleted meanwhile
-					return err
-				}
 			}
 			return a.emit(rings, func(r *report) {
 				var rows [][]cell
@@ -204,7 +139,7 @@ func (a *app) ringList() *cobra.Command {
 						rows = append(rows, []cell{left(d.Ring), left("-"), right("-"), right("-"), warnIf(true, left("can't be read: "+d.Damaged))})
 						continue
 					}
-					rows = append(rows, []cell{left(d.Ring), left(string(d.Mode)), number(int64(len(d.Members))), number(d.Epoch), left(dash(d.Reason))})
+					rows = append(rows, []cell{left(d.Ring), left(d.Mode), number(int64(len(d.Members))), number(d.Epoch), left(dash(d.Reason))})
 				}
 				r.table([]string{"RING", "MODE", "MEMBERS", "EPOCH", "WHY"}, rows)
 			})
@@ -231,7 +166,7 @@ On a terminal it asks first; --yes answers. Without a terminal it never asks.`,
 		case !yes && !a.confirm(ctx, fmt.Sprintf("Delete ring %s?", args[0])):
 			return fmt.Errorf("ring %q was not deleted: nobody said yes: %w", args[0], fault.NotDone)
 		}
-		if err := ring.Delete(ctx, reg, args[0]); err != nil {
+		if err := admin.NewRings(reg).DeleteRing(ctx, args[0]); err != nil {
 			return err
 		}
 		return a.emitDeletion(deletion{What: "ring", Name: args[0], Deleted: true})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/ring"
@@ -168,27 +169,27 @@ func (t *ringTalk) answer(ctx context.Context, line string) (quit bool, err erro
 	case "/quit", "/exit":
 		return true, nil
 	case "/status":
-		d := documentRing(t.ring.View(), t.ring.Member())
-		return false, t.print(d, d.text)
+		d := admin.RingOf(t.ring.View())
+		return false, t.print(d, func(r *report) { ringText(r, d, t.ring.Member()) })
 	case "/refresh":
 		if err := t.ring.Refresh(ctx); err != nil {
 			fmt.Fprintln(t.a.stderr, "not refreshed: "+t.a.stderr.Line(err.Error()))
 			return false, nil
 		}
-		d := documentRing(t.ring.View(), t.ring.Member())
-		return false, t.print(d, d.text)
+		d := admin.RingOf(t.ring.View())
+		return false, t.print(d, func(r *report) { ringText(r, d, t.ring.Member()) })
 	}
 	if strings.HasPrefix(line, "/") {
 		fmt.Fprintf(t.a.stderr, "%s: expected a key, /status, /refresh or /quit\n", line)
 		return false, nil
 	}
-	d := ownerOf(t.ring.View(), line)
+	d := admin.RingOwnerOf(t.ring.View(), line)
 	mine, epoch := t.ring.ShouldHandle(line)
 	d.Mine = &mine
 	if mine {
 		d.Owner, d.Epoch = t.ring.Member(), epoch
 	}
-	return false, t.print(d, d.text)
+	return false, t.print(d, func(r *report) { ownerText(r, d) })
 }
 
 // print is emit with one line a JSON document.

@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/rest"
 	"github.com/ringfence/ringfence/push"
@@ -116,7 +118,7 @@ func (o *outbound) check() error {
 	return errors.Join(errs...)
 }
 
-func endpointFlags(fl *pflag.FlagSet, e *ringfence.SubscriptionEndpoint) {
+func endpointFlags(fl *pflag.FlagSet, e *admin.EndpointConfig) {
 	fl.StringVar(&e.URL, "endpoint", "", "`URL` that each record is posted to by \"ringfence serve\" and \"subscription run\"")
 	fl.DurationVar(&e.Timeout, "timeout", 0, "how long one attempt may take at the endpoint (default 30s); for this command itself set RINGFENCE_TIMEOUT")
 	fl.StringVar(&e.SecretFile, "secret-file", "", "`file` with the secret that requests to the endpoint are signed with, or two during a rotation; its path is stored")
@@ -124,7 +126,7 @@ func endpointFlags(fl *pflag.FlagSet, e *ringfence.SubscriptionEndpoint) {
 }
 
 // checkEndpoint looks at the flags of an endpoint, and at its file.
-func checkEndpoint(e *ringfence.SubscriptionEndpoint) error {
+func checkEndpoint(e *admin.EndpointConfig) error {
 	var errs []error
 	if e.URL != "" {
 		_, err := subscription.CheckURL(e.URL)
@@ -143,19 +145,19 @@ func checkEndpoint(e *ringfence.SubscriptionEndpoint) error {
 }
 
 // shownSubscription is a subscription without what may be a secret in the URL of its endpoint.
-func shownSubscription(d *ringfence.SubscriptionInfo) *ringfence.SubscriptionInfo {
+func shownSubscription(d *api.Subscription) *api.Subscription {
 	if d.Endpoint == nil {
 		return d
 	}
-	shown, e := *d, d.Endpoint.Shown()
+	shown, e := *d, api.Endpoint(subscription.Endpoint(*d.Endpoint).Shown())
 	shown.Endpoint = &e
 	return &shown
 }
 
-func endpointTerms(e *subscription.Endpoint) string {
+func endpointTerms(e *api.Endpoint) string {
 	text := ""
-	if t := e.Timeout(); t > 0 {
-		text += fmt.Sprintf(", in at most %s", t.Round(time.Millisecond))
+	if e.TimeoutMS > 0 {
+		text += fmt.Sprintf(", in at most %s", time.Duration(e.TimeoutMS)*time.Millisecond)
 	}
 	if e.SecretFile != "" {
 		text += ", signed with the secret in " + e.SecretFile
@@ -169,7 +171,7 @@ func endpointTerms(e *subscription.Endpoint) string {
 // deliverer is what delivers the records of a subscription: its endpoint, unless something else is asked
 // for; and what ends it. Of an endpoint with limits opts gets the part.
 func (a *app) deliverer(ctx context.Context, rf *ringfence.Client, name string, f *consumeFlags, out *outbound, printed bool, opts *ringfence.SubscribeOptions, stop func(error)) (ringfence.Handler, func(), error) {
-	d, err := rf.DescribeSubscription(ctx, name)
+	d, err := rf.Admin().GetSubscription(ctx, name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -192,7 +194,7 @@ func (a *app) deliverer(ctx context.Context, rf *ringfence.Client, name string, 
 	if err != nil {
 		return nil, nil, err
 	}
-	opts.Life = d.Life() // the next one of its name has another endpoint
+	opts.ID = d.ID // the next one of its name has another endpoint
 	limits, err := out.limits.parse()
 	var end func()
 	if err == nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ringfence/ringfence"
-	"github.com/ringfence/ringfence/internal/document"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
@@ -39,7 +40,7 @@ redrives, edits, skips or discards it; then the rest of the key follows in order
 }
 
 func (a *app) subscriptionCreate() *cobra.Command {
-	var cfg ringfence.SubscriptionConfig
+	var cfg admin.SubscriptionConfig
 	var order, policy, from string
 	cmd := &cobra.Command{
 		Use:   "create NAME --topic TOPIC",
@@ -71,14 +72,14 @@ topic or order it is a conflict (exit code 4).`,
 	completeWith(cmd, "dead-letters", "block", "skip", "drop")
 	cmd.PreRunE = checked(func() error { return errors.Join(checkRetry(fl, &cfg), checkEndpoint(&cfg.Endpoint)) })
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-		cfg.Order = ringfence.Order(order)
+		cfg.Order = api.Order(order)
 		if fl.Changed("dead-letters") { // else it is not asked for
-			cfg.DeadLetters = ringfence.DeadLetterPolicy(policy)
+			cfg.DeadLetters = api.DeadLetterPolicy(policy)
 		}
 		if fl.Changed("from") {
-			cfg.From = ringfence.From(from)
+			cfg.From = api.From(from)
 		}
-		d, err := rf.EnsureSubscription(ctx, args[0], cfg)
+		d, err := rf.Admin().CreateSubscription(ctx, args[0], cfg)
 		if err != nil {
 			return err
 		}
@@ -95,7 +96,7 @@ topic or order it is a conflict (exit code 4).`,
 }
 
 // checkRetry refuses what would be taken for the default though something was asked for.
-func checkRetry(fl *pflag.FlagSet, cfg *ringfence.SubscriptionConfig) error {
+func checkRetry(fl *pflag.FlagSet, cfg *admin.SubscriptionConfig) error {
 	var errs []error
 	if fl.Changed("shards") && cfg.Shards < 1 {
 		errs = append(errs, fmt.Errorf("--shards %d: expected at least 1: %w", cfg.Shards, fault.Invalid))
@@ -121,15 +122,14 @@ func (a *app) subscriptionList() *cobra.Command {
 		Aliases: []string{"ls"},
 		Args:    cobra.NoArgs,
 		RunE: a.withClient(false, func(ctx context.Context, rf *ringfence.Client, _ []string) error {
-			all, err := rf.Subscriptions(ctx)
+			all, err := rf.Admin().ListSubscriptions(ctx)
 			if err != nil {
 				return err
 			}
-			docs := make([]subscriptionDocument, len(all))
 			for i, d := range all {
-				docs[i] = documentOf(shownSubscription(d))
+				all[i] = shownSubscription(d)
 			}
-			return a.emit(docs, func(r *report) {
+			return a.emit(all, func(r *report) {
 				rows := make([][]cell, len(all))
 				for i, d := range all {
 					if d.Damaged != "" {
@@ -144,22 +144,6 @@ func (a *app) subscriptionList() *cobra.Command {
 	}
 }
 
-// subscriptionView is a subscription with the group of members that delivers it.
-type subscriptionView struct {
-	subscriptionDocument
-	Group   *document.Group `json:"group,omitempty"` // none: nobody has delivered yet
-	Parked  parkedView      `json:"parked"`
-	Dead    deadView        `json:"dead"`
-	Wait    int             `json:"blocked"`           // of the parked records, those behind a dead letter
-	Breaker *breakerView    `json:"breaker,omitempty"` // none: nobody delivers
-	// Endpoint are the limits of the endpoint, where members have some.
-	Shared *endpointView `json:"endpoint_limits,omitempty"`
-	// Limited is what each member has of the limits.
-	Limited []limitUse `json:"limited,omitempty"`
-	// Problems are what could not be read, or keeps it from being delivered; what they are about is missing.
-	Problems []string `json:"problems,omitempty"`
-}
-
 func (a *app) subscriptionDescribe() *cobra.Command {
 	return &cobra.Command{
 		Use:   "describe NAME",
@@ -170,28 +154,16 @@ What only the owner of a shard knows it stores with its progress, at most once a
 second: how long ago that was is shown.`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-			d, err := rf.DescribeSubscription(ctx, args[0])
+			v, err := rf.Admin().DescribeSubscription(ctx, args[0])
 			if err != nil {
 				return err
 			}
-			v := subscriptionView{subscriptionDocument: documentOf(shownSubscription(d))}
-			problems := []error{rf.CheckSubscription(ctx, args[0])}
-			switch g, err := rf.DescribeGroup(ctx, d.Group()); {
-			case err == nil:
-				v.Group = document.DescribeGroup(g)
-			case !errors.Is(err, ringfence.ErrNotFound):
-				problems = append(problems, err)
+			d := shownSubscription(&v.Subscription)
+			v.Subscription = *d
+			problems := make([]error, len(v.Problems))
+			for i, p := range v.Problems {
+				problems[i] = errors.New(p)
 			}
-			v.Limited, v.Breaker = limitUses(d, v.Group), breakerOf(v.Group)
-			shared, err := endpointOf(ctx, rf, d, v.Group)
-			v.Shared, problems = shared, append(problems, err)
-			backlog, err := rf.Backlog(ctx, args[0])
-			problems = slices.DeleteFunc(append(problems, err), func(err error) bool { return err == nil })
-			for _, err := range problems {
-				v.Problems = append(v.Problems, err.Error())
-			}
-			v.Parked = parkedView{backlog.Parked.Records, backlog.Parked.Keys, when(backlog.Parked.OldestAt)}
-			v.Dead, v.Wait = deadView{backlog.Dead.Records, when(backlog.Dead.OldestAt)}, backlog.Blocked
 			return errors.Join(append(problems, a.emit(v, func(r *report) {
 				r.line("subscription %s of topic %s, ordered by %s", d.Name, d.Topic, string(d.Order))
 				r.line("up to %d attempts, pauses of %s to %s; dead letters: %s", d.Retry.MaxAttempts,
@@ -203,15 +175,15 @@ second: how long ago that was is shown.`,
 					r.line("only what this is true of: %s", d.Filter)
 				}
 				limitLines(r, d, v.Limited)
-				endpointLines(r, v.Shared)
+				endpointLines(r, v.EndpointLimits)
 				pauseLine(r, d)
 				breakerLines(r, v.Breaker)
 				setsTable(r, d)
-				backlogLine(r, backlog, time.Now())
+				backlogLine(r, &v.Backlog, time.Now())
 				switch {
 				case v.Group != nil:
 					r.line("")
-					groupTable(r, []*document.Group{v.Group})
+					groupTable(r, []api.Group{*v.Group})
 				case len(problems) == 0:
 					r.line("nobody has delivered it yet: %s", whoDelivers(a.program(), d))
 				}
@@ -221,7 +193,7 @@ second: how long ago that was is shown.`,
 }
 
 // whoDelivers is the command that delivers a subscription.
-func whoDelivers(program string, d *ringfence.SubscriptionInfo) string {
+func whoDelivers(program string, d *api.Subscription) string {
 	if d.Endpoint != nil {
 		return program + " serve"
 	}
@@ -229,7 +201,7 @@ func whoDelivers(program string, d *ringfence.SubscriptionInfo) string {
 }
 
 func (a *app) subscriptionDelete() *cobra.Command {
-	var opts ringfence.DeleteSubscriptionOptions
+	var opts admin.DeleteSubscriptionOptions
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "delete NAME",
@@ -250,14 +222,14 @@ Without a terminal it never asks.`,
 		if !opts.DryRun && !yes && a.asks() {
 			look := opts
 			look.DryRun = true
-			if err := rf.DeleteSubscription(ctx, args[0], &look); err != nil {
+			if err := rf.Admin().DeleteSubscription(ctx, args[0], &look); err != nil {
 				return err // before somebody is asked
 			}
 		}
 		if !opts.DryRun && !yes && !a.confirm(ctx, fmt.Sprintf("Delete subscription %s, its progress and what it has parked?", args[0])) {
 			return fmt.Errorf("subscription %q was not deleted: nobody said yes: %w", args[0], fault.NotDone)
 		}
-		if err := rf.DeleteSubscription(ctx, args[0], &opts); err != nil {
+		if err := rf.Admin().DeleteSubscription(ctx, args[0], &opts); err != nil {
 			return err
 		}
 		return a.emit(subscriptionDeletion{"subscription", args[0], !opts.DryRun}, func(r *report) {
@@ -364,7 +336,7 @@ func (a *app) completeSubscriptionArg(cmd *cobra.Command, args []string, _ strin
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return a.complete(cmd, func(ctx context.Context, rf *ringfence.Client) (names []string, err error) {
-		all, err := rf.Subscriptions(ctx)
+		all, err := rf.Admin().ListSubscriptions(ctx)
 		for _, d := range all {
 			names = append(names, d.Name)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ringfence/ringfence"
-	"github.com/ringfence/ringfence/internal/document"
+	"github.com/ringfence/ringfence/api"
 )
 
 func limitFlags(fl *pflag.FlagSet, rate, concurrency *int) {
@@ -19,7 +19,7 @@ func limitFlags(fl *pflag.FlagSet, rate, concurrency *int) {
 }
 
 func (a *app) subscriptionLimit() *cobra.Command {
-	var to ringfence.Limits
+	var to api.Limits
 	cmd := &cobra.Command{
 		Use:   "limit NAME [--rate N] [--concurrency N]",
 		Short: "Change how much of a subscription is delivered in a second, and at once",
@@ -37,13 +37,13 @@ An attempt that a limit holds back was none: it costs the record nothing.`,
 	cmd.PreRunE = checked(func() error {
 		for name, n := range map[string]*int{"rate": &to.Rate, "concurrency": &to.Concurrency} {
 			if fl.Changed(name) && *n == 0 {
-				*n = ringfence.NoLimit
+				*n = api.NoLimit
 			}
 		}
 		return nil
 	})
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-		d, err := rf.Limit(ctx, args[0], to, nil)
+		d, err := rf.Admin().LimitSubscription(ctx, args[0], to, nil)
 		if err != nil {
 			return err
 		}
@@ -54,7 +54,7 @@ An attempt that a limit holds back was none: it costs the record nothing.`,
 }
 
 // limitText says what bounds there are.
-func limitText(d *ringfence.SubscriptionInfo) string {
+func limitText(d *api.Subscription) string {
 	var bounds []string
 	if l := d.Limits; l != nil && l.Rate > 0 {
 		bounds = append(bounds, fmt.Sprintf("at most %s a second", plural(int64(l.Rate), "attempt")))
@@ -68,50 +68,14 @@ func limitText(d *ringfence.SubscriptionInfo) string {
 	return strings.Join(bounds, ", ")
 }
 
-// limitUse is what a member has of the limits now.
-type limitUse struct {
-	Member      string  `json:"member"`
-	Rate        float64 `json:"rate,omitempty"` // attempts in a second
-	Concurrency int     `json:"concurrency,omitempty"`
-	Used        *used   `json:"used,omitempty"`  // nil: it has told nothing, as it delivers nothing
-	Eased       float64 `json:"eased,omitempty"` // attempts in a second that it tries at most, as most are refused; 0: as many as it may
-}
-
-// limitUses divides the limits as the members do.
-func limitUses(d *ringfence.SubscriptionInfo, g *document.Group) (all []limitUse) {
-	if g == nil {
-		return nil
-	}
-	partitions := 0
-	for _, u := range g.Units {
-		partitions += len(u.Positions)
-	}
-	for _, m := range g.Members {
-		use := limitUse{Member: m.ID}
-		for _, u := range g.Units {
-			if u.Owner == m.ID {
-				use.Rate += float64(d.Rate()) * float64(len(u.Positions)) / float64(partitions)
-				use.Concurrency += d.Concurrency(u.Unit)
-				if told := u.Deliveries; told != nil {
-					use.Eased = max(use.Eased, told.Eased)
-				}
-			}
-		}
-		if use.Used = usedBy(g, m.ID); d.Limits != nil || use.Eased > 0 {
-			all = append(all, use)
-		}
-	}
-	return all
-}
-
 // limitLines show the limits of a subscription, and what each member has of them.
-func limitLines(r *report, d *ringfence.SubscriptionInfo, uses []limitUse) {
+func limitLines(r *report, d *api.Subscription, uses []api.MemberLimits) {
 	if d.Limits != nil {
 		r.line("%s", limitText(d))
 	}
 	for _, u := range uses {
-		if u.Eased > 0 {
-			r.line("%s tries at most %.4g a second, as most are refused for want of capacity", u.Member, u.Eased)
+		if u.Backoff > 0 {
+			r.line("%s tries at most %.4g a second, as most are refused for want of capacity", u.Member, u.Backoff)
 		}
 		if d.Limits == nil {
 			continue
@@ -125,7 +89,7 @@ func limitLines(r *report, d *ringfence.SubscriptionInfo, uses []limitUse) {
 		}
 		r.line("  of it %s has %s", u.Member, strings.Join(parts, ", "))
 		if u.Used != nil {
-			r.line("    and uses %s", u.Used.text(time.Now()))
+			r.line("    and uses %s", usedText(u.Used, time.Now()))
 		}
 	}
 }

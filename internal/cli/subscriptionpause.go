@@ -6,11 +6,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ringfence/ringfence"
-	"github.com/ringfence/ringfence/internal/document"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 )
 
 // stateOf is what a list says of a subscription.
-func stateOf(d *ringfence.SubscriptionInfo) string {
+func stateOf(d *api.Subscription) string {
 	if d.Paused != nil {
 		return "paused"
 	}
@@ -18,7 +19,7 @@ func stateOf(d *ringfence.SubscriptionInfo) string {
 }
 
 // pauseLine says that a subscription is paused.
-func pauseLine(r *report, d *ringfence.SubscriptionInfo) {
+func pauseLine(r *report, d *api.Subscription) {
 	if d.Paused == nil {
 		return
 	}
@@ -26,11 +27,11 @@ func pauseLine(r *report, d *ringfence.SubscriptionInfo) {
 	if d.Paused.Reason != "" {
 		why = ": " + d.Paused.Reason
 	}
-	r.line("paused since %s%s", document.Time(d.Paused.Since), why)
+	r.line("paused since %s%s", d.Paused.Since, why)
 }
 
 func (a *app) subscriptionPause() *cobra.Command {
-	var opts ringfence.PauseOptions
+	var opts admin.PauseSubscriptionOptions
 	cmd := &cobra.Command{
 		Use:   "pause NAME",
 		Short: "Deliver nothing of a subscription until it is resumed",
@@ -42,7 +43,7 @@ order and what is parked stay, and so do dead letters, for which orders may be g
 	}
 	cmd.Flags().StringVar(&opts.Reason, "reason", "", "`why`, for people; one that is paused already keeps its own")
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-		d, err := rf.Pause(ctx, args[0], &opts)
+		d, err := rf.Admin().PauseSubscription(ctx, args[0], &opts)
 		if err != nil {
 			return err
 		}
@@ -58,7 +59,7 @@ func (a *app) subscriptionResume() *cobra.Command {
 		Example: `  ringfence subscription resume billing`,
 		Args:    cobra.ExactArgs(1),
 		RunE: a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-			d, err := rf.Resume(ctx, args[0])
+			d, err := rf.Admin().ResumeSubscription(ctx, args[0])
 			if err != nil {
 				return err
 			}

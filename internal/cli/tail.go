@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/commitlog"
-	"github.com/ringfence/ringfence/internal/document"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/storeurl"
 )
@@ -75,7 +75,7 @@ partitions that were asked for, when they are sealed.`,
 			opts.Key = []byte(f.key)
 		}
 		if len(f.partitions) > 0 {
-			info, err := rf.DescribeTopic(ctx, args[0])
+			info, err := rf.Admin().DescribeTopic(ctx, args[0])
 			if err != nil {
 				return err
 			}
@@ -89,7 +89,7 @@ partitions that were asked for, when they are sealed.`,
 }
 
 // partitionsOf are the numbers of partitions through all storage topics.
-func partitionsOf(t *ringfence.TopicInfo, names []string) (list []int, _ error) {
+func partitionsOf(t *api.Topic, names []string) (list []int, _ error) {
 	for _, name := range names {
 		before, after, found := strings.Cut(name, "/")
 		storage, partition := 0, before
@@ -116,7 +116,7 @@ func (a *app) tail(ctx context.Context, rf *ringfence.Client, topic string, f *t
 		line := append(slices.Clip(m.Value), '\n')
 		if f.print == "json" {
 			var err error
-			if line, err = document.RecordLine(m); err != nil {
+			if line, err = m.Record().Line(); err != nil {
 				return err
 			}
 		}

@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ringfence/ringfence"
-	"github.com/ringfence/ringfence/internal/document"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/subscription"
-	"github.com/ringfence/ringfence/topic"
 )
 
 func (a *app) topicCommand() *cobra.Command {
@@ -57,8 +57,8 @@ when another one was asked for: "topic alter" changes it.`,
 	}
 	fl := cmd.Flags()
 	fl.IntVarP(&f.partitions, "partitions", "p", 8, "`number` of partitions")
-	fl.StringVar(&f.router, "router", string(topic.Modulo), "`rule` from keys to partitions: modulo or range")
-	fl.StringVar(&f.hash, "hash", string(topic.XXHash64), "hash `function` of keys: xxhash64, murmur2 (as Kafka's own producers) or fnv1a")
+	fl.StringVar(&f.router, "router", string(api.RouterModulo), "`rule` from keys to partitions: modulo or range")
+	fl.StringVar(&f.hash, "hash", string(api.HashXXHash64), "hash `function` of keys: xxhash64, murmur2 (as Kafka's own producers) or fnv1a")
 	fl.Int64Var(&f.retentionBytes, "retention-bytes", 0, "keep about so many `bytes` (0: all)")
 	fl.DurationVar(&f.retentionAge, "retention-age", 0, "keep records for so long (0: for ever)")
 	fl.BoolVar(&f.retentionForce, "retention-force", false, "let retention drop records that a group has not processed yet")
@@ -71,23 +71,19 @@ when another one was asked for: "topic alter" changes it.`,
 }
 
 func (a *app) createTopic(ctx context.Context, rf *ringfence.Client, name string, f topicCreateFlags) error {
-	cfg := ringfence.TopicConfig{
+	cfg := admin.TopicConfig{
 		Partitions:     f.partitions,
-		Router:         topic.Router(f.router),
-		Hash:           topic.Hash(f.hash),
+		Router:         api.Router(f.router),
+		Hash:           api.Hash(f.hash),
 		RetentionBytes: f.retentionBytes,
 		RetentionAgeMS: ageMillis(f.retentionAge),
 		RetentionForce: f.retentionForce,
-		Life:           f.life,
+		ID:             f.life,
 	}
-	create := rf.EnsureTopic
-	if f.mustBeNew {
-		create = rf.CreateTopic
-	}
-	if err := create(ctx, name, cfg); err != nil {
+	if err := rf.Admin().CreateTopic(ctx, name, cfg, &admin.CreateTopicOptions{MustBeNew: f.mustBeNew}); err != nil {
 		return err
 	}
-	t, err := document.DescribeTopic(ctx, rf, name)
+	t, err := rf.Admin().DescribeTopic(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -103,11 +99,10 @@ func (a *app) topicList() *cobra.Command {
 		Aliases: []string{"ls"},
 		Args:    cobra.NoArgs,
 		RunE: a.withClient(false, func(ctx context.Context, rf *ringfence.Client, _ []string) error {
-			topics, err := rf.Topics(ctx)
+			list, err := rf.Admin().ListTopics(ctx)
 			if err != nil {
 				return err
 			}
-			list := document.ListTopics(topics)
 			return a.emit(list, func(r *report) {
 				var rows [][]cell
 				head, parts := []string{"TOPIC", "PARTITIONS", "STORAGES", "CREATED"}, false
@@ -122,7 +117,7 @@ func (a *app) topicList() *cobra.Command {
 						rows = append(rows, []cell{left(t.Name), right("-"), right("-"), warnIf(true, left("can't be read: "+t.Damaged))})
 						continue
 					}
-					row := []cell{left(t.Name), number(int64(t.Partitions)), number(int64(t.Storages)), left(t.Created)}
+					row := []cell{left(t.Name), number(int64(t.Partitions)), number(int64(t.Storages)), left(string(t.Created))}
 					if parts {
 						row = append(row, left(dash(t.Internal)))
 					}
@@ -141,11 +136,11 @@ func (a *app) topicDescribe() *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeTopics,
 		RunE: a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-			t, err := document.DescribeTopic(ctx, rf, args[0])
+			t, err := rf.Admin().DescribeTopic(ctx, args[0])
 			if err != nil {
 				return err
 			}
-			return a.emit(t, func(r *report) { renderTopic(r, t) })
+			return a.emit(t, func(r *report) { renderTopic(r, &t) })
 		}),
 	}
 }
@@ -177,7 +172,7 @@ On a terminal it asks first; --yes answers. Without a terminal it never asks.`,
 		if !yes && !a.confirm(ctx, fmt.Sprintf("Delete topic %s with about %s?", result.Name, plural(result.Records, "record"))) {
 			return fmt.Errorf("topic %q was not deleted: nobody said yes: %w", result.Name, fault.NotDone)
 		}
-		if err := rf.DeleteTopic(ctx, args[0], &ringfence.DeleteTopicOptions{Force: force, Life: life}); err != nil {
+		if err := rf.Admin().DeleteTopic(ctx, args[0], &admin.DeleteTopicOptions{Force: force, ID: life}); err != nil {
 			return err
 		}
 		result.Deleted = true
@@ -189,41 +184,28 @@ On a terminal it asks first; --yes answers. Without a terminal it never asks.`,
 // plannedDeletion is what deleting a topic would do, or why it would be refused; and which one it is.
 func plannedDeletion(ctx context.Context, rf *ringfence.Client, name string, force bool) (d deletion, life string, _ error) {
 	d = deletion{What: "topic", Name: name}
-	info, err := rf.DescribeTopic(ctx, name)
+	info, err := rf.Admin().DescribeTopic(ctx, name)
 	if err != nil {
 		// One that is there but can't be described, half made say, can be deleted all the same.
 		if listed, listErr := isListed(ctx, rf, name); listErr != nil || !listed {
 			return d, "", err
 		}
 	}
-	d.Records = document.Kept(info)
-	subs, err := rf.Subscriptions(ctx)
-	if err != nil {
-		return d, "", err
-	}
-	for _, s := range subs {
-		if s.Damaged == "" && slices.Contains(s.Topics(), name) {
-			return d, "", subscription.InUse(name, s.Name) // its group is not what to look at
-		}
-	}
-	groups, err := document.GroupsOf(ctx, rf, name)
+	d.Records = info.Kept
+	groups, err := rf.Admin().ListGroups(ctx)
 	if err != nil {
 		return d, "", err
 	}
 	for _, g := range groups {
-		owner, _, _ := subscription.OfGroup(g.Group)
-		if i := slices.IndexFunc(subs, func(s *ringfence.SubscriptionInfo) bool { return s.Newer() && s.Name == owner }); i >= 0 {
-			return d, "", subscription.InUseByNewer(name, subs[i])
+		if g.Topic != name {
+			continue
 		}
-		d.Groups = append(d.Groups, g.Group)
-		if force && g.Members > 0 {
-			return d, "", fmt.Errorf("topic %q is being consumed by group %q, which has %s; stop them first: %w", name, g.Group, plural(int64(g.Members), "live member"), fault.Conflict)
+		d.Groups = append(d.Groups, g.Name)
+		if _, _, ok := subscription.OfGroup(g.Name); force && len(g.Members) > 0 && !ok {
+			return d, "", fmt.Errorf("topic %q is being consumed by group %q, which has %s; stop them first: %w", name, g.Name, plural(int64(len(g.Members)), "live member"), fault.Conflict)
 		}
 	}
-	if len(groups) > 0 && !force {
-		return d, "", fmt.Errorf("topic %q is consumed by %s; --force drops their progress too: %w", name, namesOf("group", d.Groups), fault.Conflict)
-	}
-	return d, info.Life, rf.DeleteTopic(ctx, name, &ringfence.DeleteTopicOptions{Force: force, DryRun: true, Life: info.Life})
+	return d, info.ID, rf.Admin().DeleteTopic(ctx, name, &admin.DeleteTopicOptions{Force: force, DryRun: true, ID: info.ID})
 }
 
 // namesOf is "group a" or "groups a, b".
@@ -235,8 +217,8 @@ func namesOf(what string, names []string) string {
 }
 
 func isListed(ctx context.Context, rf *ringfence.Client, name string) (bool, error) {
-	topics, err := rf.Topics(ctx)
-	return slices.ContainsFunc(topics, func(t ringfence.TopicInfo) bool { return t.Name == name }), err
+	topics, err := rf.Admin().ListTopics(ctx)
+	return slices.ContainsFunc(topics, func(t api.TopicSummary) bool { return t.Name == name }), err
 }
 
 // deletion says what a delete command removed, or would remove.
@@ -289,10 +271,14 @@ func (a *app) confirm(ctx context.Context, question string) bool {
 // completeStorages offers the names of storage topics to the shell.
 func (a *app) completeStorages(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	return a.complete(cmd, func(ctx context.Context, rf *ringfence.Client) (names []string, err error) {
-		topics, err := rf.Topics(ctx)
+		topics, err := rf.Admin().ListTopics(ctx)
 		for _, t := range topics {
-			for _, s := range t.Storage {
-				if !s.Retired {
+			d, unread := rf.Admin().DescribeTopic(ctx, t.Name)
+			if unread != nil {
+				continue
+			}
+			for _, s := range d.Storage {
+				if !s.Retired() {
 					names = append(names, s.Name)
 				}
 			}
@@ -307,7 +293,7 @@ func (a *app) completeTopics(cmd *cobra.Command, args []string, _ string) ([]str
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return a.complete(cmd, func(ctx context.Context, rf *ringfence.Client) (names []string, err error) {
-		topics, err := rf.Topics(ctx)
+		topics, err := rf.Admin().ListTopics(ctx)
 		for _, t := range topics {
 			names = append(names, t.Name)
 		}

@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
@@ -38,7 +40,7 @@ never asks.`,
 	fl.BoolVarP(&yes, "yes", "y", false, "do not ask")
 	cmd.MarkFlagsOneRequired("retention-bytes", "retention-age", "retention-force")
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-		info, err := rf.DescribeTopic(ctx, args[0])
+		info, err := rf.Admin().DescribeTopic(ctx, args[0])
 		if err != nil {
 			return err
 		}
@@ -52,7 +54,7 @@ never asks.`,
 		if fl.Changed("retention-force") {
 			r.Force = force
 		}
-		change, err := rf.AlterTopic(ctx, args[0], r, &ringfence.AlterTopicOptions{DryRun: true})
+		change, err := rf.Admin().AlterTopic(ctx, args[0], r, &admin.AlterTopicOptions{DryRun: true})
 		if err != nil {
 			return err
 		}
@@ -60,7 +62,7 @@ never asks.`,
 			if n := dropped(change); n > 0 && !yes && !a.confirm(ctx, fmt.Sprintf("Let about %s of topic %s go?", plural(n, "record"), args[0])) {
 				return fmt.Errorf("the retention of topic %q was not changed: nobody said yes: %w", args[0], fault.NotDone)
 			}
-			if change, err = rf.AlterTopic(ctx, args[0], r, &ringfence.AlterTopicOptions{Estimate: change}); err != nil {
+			if change, err = rf.Admin().AlterTopic(ctx, args[0], r, &admin.AlterTopicOptions{Estimate: change}); err != nil {
 				return err
 			}
 		}
@@ -82,14 +84,14 @@ func ageMillis(age time.Duration) int64 {
 }
 
 // dropped is about how many records a change of retention drops.
-func dropped(c *ringfence.RetentionChange) (n int64) {
+func dropped(c *api.RetentionChange) (n int64) {
 	for _, d := range c.Drops {
 		n += d.Records
 	}
 	return n
 }
 
-func renderAlteration(r *report, c *ringfence.RetentionChange) {
+func renderAlteration(r *report, c *api.RetentionChange) {
 	verb := "would be"
 	if c.Done {
 		verb = "is now"

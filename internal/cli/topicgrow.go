@@ -7,19 +7,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/topic"
 )
-
-// growResult says what a command that grows a topic did, or would do.
-type growResult struct {
-	*topic.Plan
-	Done    bool    `json:"done"`           // false: --dry-run, or a plan
-	Storage int     `json:"storage"`        // index of the storage topic that it is about
-	Produce int     `json:"produce"`        // index of the one that takes new records
-	Ends    []int64 `json:"ends,omitempty"` // by partition: where the one before was sealed
-}
 
 // growFlags are what the commands that grow a topic have in common.
 type growFlags struct {
@@ -49,7 +42,7 @@ a key out of order; consumer groups never do.`,
 		if f.partitions == 0 { // for PlanTopic that would be another kind of plan
 			return fmt.Errorf("--partitions 0: expected 1 to %d: %w", commitlog.MaxPartitions, fault.Invalid)
 		}
-		return a.growTopic(ctx, rf, args[0], f, rf.AddStorage)
+		return a.growTopic(ctx, rf, args[0], f, rf.Admin().AddStorage)
 	})
 	return cmd
 }
@@ -69,8 +62,8 @@ they begin with the next. A switch that was interrupted is finished.`,
 	}
 	f.register(cmd)
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-		return a.growTopic(ctx, rf, args[0], f, func(ctx context.Context, name string, _ int) (ringfence.TopicInfo, error) {
-			return rf.SwitchProduce(ctx, name)
+		return a.growTopic(ctx, rf, args[0], f, func(ctx context.Context, name string, _ int) (api.Topic, error) {
+			return rf.Admin().SwitchProduce(ctx, name)
 		})
 	})
 	return cmd
@@ -82,19 +75,19 @@ func (f *growFlags) register(cmd *cobra.Command) {
 }
 
 // growTopic plans a change, and makes it unless that breaks the order of keys.
-func (a *app) growTopic(ctx context.Context, rf *ringfence.Client, name string, f growFlags, change func(context.Context, string, int) (ringfence.TopicInfo, error)) error {
-	plan, err := rf.PlanTopic(ctx, name, &ringfence.PlanOptions{Partitions: f.partitions, Shards: f.shards})
+func (a *app) growTopic(ctx context.Context, rf *ringfence.Client, name string, f growFlags, change func(context.Context, string, int) (api.Topic, error)) error {
+	plan, err := rf.Admin().PlanTopic(ctx, name, &admin.PlanTopicOptions{Partitions: f.partitions, Shards: f.shards})
 	if err != nil {
 		return err
 	}
-	if err := plan.Err(); err != nil {
+	if err := topic.Refusal(plan); err != nil {
 		return err
 	}
-	info, err := rf.DescribeTopic(ctx, name)
+	info, err := rf.Admin().DescribeTopic(ctx, name)
 	if err != nil {
 		return err
 	}
-	result := growResult{Plan: plan, Done: !f.dryRun, Storage: len(info.Storage), Produce: info.Produce}
+	result := api.TopicGrowth{TopicPlan: *plan, Done: !f.dryRun, Storage: len(info.Storage), Produce: info.Produce}
 	if !f.dryRun {
 		if info, err = change(ctx, name, f.partitions); err != nil {
 			return err
@@ -108,24 +101,24 @@ func (a *app) growTopic(ctx context.Context, rf *ringfence.Client, name string, 
 		result.Storage = result.Produce
 		result.Ends = info.Storage[result.Produce-1].Ends
 	}
-	return a.emit(result, func(r *report) { result.render(r) })
+	return a.emit(result, func(r *report) { renderGrowth(r, &result) })
 }
 
-func (g *growResult) render(r *report) {
+func renderGrowth(r *report, g *api.TopicGrowth) {
 	verb := "would be done"
 	if g.Done {
 		verb = "done"
 	}
 	r.line("topic %s: %s: %s", g.Topic, g.Change, verb)
-	g.details(r)
+	growthDetails(r, &g.TopicPlan)
 	if g.Ends != nil {
 		r.line("sealed at    %d", g.Ends)
 	}
 	r.line("producers    at storage topic %d", g.Produce)
 }
 
-func (g *growResult) details(r *report) {
-	r.line("partitions   %d (K %d) to %d (K %d), router %s", g.From.Partitions, g.From.K, g.To.Partitions, g.To.K, g.Router)
+func growthDetails(r *report, g *api.TopicPlan) {
+	r.line("partitions   %d (K %d) to %d (K %d), router %s", g.From.Partitions, g.From.K, g.To.Partitions, g.To.K, string(g.Router))
 	waits := fmt.Sprintf("each new partition starts when at most %s of the %d before are finished", plural(int64(g.Parents), "partition"), g.From.Partitions)
 	if g.Parents == g.From.Partitions {
 		waits = "each new partition starts when all partitions before are finished"
@@ -170,13 +163,13 @@ code is 0 all the same.`,
 		return nil
 	})
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-		plan, err := rf.PlanTopic(ctx, args[0], &ringfence.PlanOptions{Partitions: f.partitions, Shards: f.shards})
+		plan, err := rf.Admin().PlanTopic(ctx, args[0], &admin.PlanTopicOptions{Partitions: f.partitions, Shards: f.shards})
 		if err != nil {
 			return err
 		}
 		return a.emit(plan, func(r *report) {
 			r.line("topic %s: %s", plan.Topic, plan.Change)
-			(&growResult{Plan: plan}).details(r)
+			growthDetails(r, plan)
 		})
 	})
 	return cmd

@@ -6,6 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 )
 
 func (a *app) topicRetire() *cobra.Command {
@@ -27,7 +29,7 @@ want to wait. --dry-run only says what would be done.`,
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be done")
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-		done, err := rf.RetireStorage(ctx, args[0], &ringfence.RetireOptions{DryRun: dryRun})
+		done, err := rf.Admin().RetireStorage(ctx, args[0], &admin.RetireStorageOptions{DryRun: dryRun})
 		if err != nil {
 			return err
 		}
@@ -36,7 +38,7 @@ want to wait. --dry-run only says what would be done.`,
 	return cmd
 }
 
-func renderRetirement(r *report, done *ringfence.Retirement) {
+func renderRetirement(r *report, done *api.Retirement) {
 	verb := "would retire"
 	if done.Done {
 		verb = "retired"

@@ -5,12 +5,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/document"
-	"github.com/ringfence/ringfence/topic"
+	"github.com/ringfence/ringfence/api"
 )
 
 // retentionText is what bounds a topic, in words.
-func retentionText(r topic.Retention) string {
+func retentionText(r api.Retention) string {
 	var bounds []string
 	if r.Bytes > 0 {
 		bounds = append(bounds, thousands(r.Bytes)+" bytes")
@@ -28,9 +27,9 @@ func retentionText(r topic.Retention) string {
 	return text + ", and what a group has not processed"
 }
 
-func renderTopic(r *report, t *document.Topic) {
+func renderTopic(r *report, t *api.Topic) {
 	r.line("topic      %s", r.paint(bold, t.Name))
-	r.line("created    %s", t.Created)
+	r.line("created    %s", string(t.Created))
 	switch {
 	case t.Moved == nil:
 	case t.Moved.Done:
@@ -41,7 +40,7 @@ func renderTopic(r *report, t *document.Topic) {
 	if t.Internal != "" {
 		r.line("part of    %s, which alone writes to it", t.Internal)
 	}
-	r.line("router     %v, hash %v", t.Router, t.Hash)
+	r.line("router     %s, hash %s", string(t.Router), string(t.Hash))
 	r.line("retention  %s", retentionText(t.Retention))
 	if t.Altering {
 		r.line("           not everywhere yet: set it again to finish that")
@@ -71,7 +70,7 @@ func renderTopic(r *report, t *document.Topic) {
 }
 
 // renderStorages shows the storage topics of a topic that grew, and who has finished which.
-func renderStorages(r *report, t *document.Topic) {
+func renderStorages(r *report, t *api.Topic) {
 	var rows [][]cell
 	for _, s := range t.Storage {
 		var over, behind []string

@@ -8,8 +8,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
-	"github.com/ringfence/ringfence/group"
-	"github.com/ringfence/ringfence/internal/document"
+	"github.com/ringfence/ringfence/api"
 )
 
 // topSnapshot is one look at some groups.
@@ -34,21 +33,21 @@ type topGroup struct {
 }
 
 type topPartition struct {
-	Group      string      `json:"group"`
-	Storage    int         `json:"storage"`
-	Partition  int         `json:"partition"`
-	Owner      string      `json:"owner"`
-	Alive      bool        `json:"alive"`
-	Phase      group.Phase `json:"phase"`
-	Target     string      `json:"target,omitempty"`
-	Epoch      int64       `json:"epoch"`
-	Checkpoint int64       `json:"checkpoint"` // -1: none
-	End        int64       `json:"end"`
-	Lag        int64       `json:"lag"`
-	Oldest     int64       `json:"oldest_ms"`
-	In         float64     `json:"produced_per_s"`
-	Out        float64     `json:"processed_per_s"`
-	Why        string      `json:"why"`
+	Group      string    `json:"group"`
+	Storage    int       `json:"storage"`
+	Partition  int       `json:"partition"`
+	Owner      string    `json:"owner"`
+	Alive      bool      `json:"alive"`
+	Phase      api.Phase `json:"phase"`
+	Target     string    `json:"target,omitempty"`
+	Epoch      int64     `json:"epoch"`
+	Checkpoint int64     `json:"checkpoint"` // -1: none
+	End        int64     `json:"end"`
+	Lag        int64     `json:"lag"`
+	Oldest     int64     `json:"oldest_ms"`
+	In         float64   `json:"produced_per_s"`
+	Out        float64   `json:"processed_per_s"`
+	Why        string    `json:"why"`
 
 	done int64 // how many of End are processed
 }
@@ -56,9 +55,9 @@ type topPartition struct {
 // look describes groups, all with none named, and their rates since the last look.
 func look(ctx context.Context, rf *ringfence.Client, names []string, last *topSnapshot) (*topSnapshot, error) {
 	all := len(names) == 0
-	listed := map[string]ringfence.GroupInfo{}
+	listed := map[string]api.Group{}
 	if all {
-		list, err := rf.Groups(ctx)
+		list, err := rf.Admin().ListGroups(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -68,13 +67,13 @@ func look(ctx context.Context, rf *ringfence.Client, names []string, last *topSn
 		}
 	}
 	now := time.Now()
-	s := &topSnapshot{when: now, At: document.Time(now.UnixMilli()), Groups: []topGroup{}, Partitions: []topPartition{}}
+	s := &topSnapshot{when: now, At: string(api.TimeOf(now)), Groups: []topGroup{}, Partitions: []topPartition{}}
 	for _, name := range names {
 		if g := listed[name]; g.Damaged != "" {
-			s.add(document.DescribeGroup(g), last)
+			s.add(&g, last)
 			continue
 		}
-		g, err := rf.DescribeGroup(ctx, name)
+		g, err := rf.Admin().DescribeGroup(ctx, name)
 		if all && errors.Is(err, ringfence.ErrNotFound) {
 			continue // deleted since it was listed
 		}
@@ -85,18 +84,18 @@ func look(ctx context.Context, rf *ringfence.Client, names []string, last *topSn
 		if err != nil {
 			return nil, err
 		}
-		s.add(document.DescribeGroup(g), last)
+		s.add(&g, last)
 	}
 	return s, nil
 }
 
-func (s *topSnapshot) add(g *document.Group, last *topSnapshot) {
-	total := topGroup{Group: g.Name, Topic: g.Topic, Members: len(g.Members), State: g.State, Paused: g.Paused, Lag: g.Lag, Oldest: g.OldestMillis}
+func (s *topSnapshot) add(g *api.Group, last *topSnapshot) {
+	total := topGroup{Group: g.Name, Topic: g.Topic, Members: len(g.Members), State: g.State, Paused: g.Paused, Lag: g.Lag, Oldest: g.OldestMS}
 	for _, u := range g.Units {
 		for _, p := range u.Positions {
 			row := topPartition{
 				Group: g.Name, Storage: p.Storage, Partition: p.Partition, Owner: u.Owner, Alive: u.Alive, Phase: u.Phase, Target: u.Target, Epoch: u.Epoch,
-				Checkpoint: p.Checkpoint, End: p.Next, Lag: p.Lag, Oldest: p.OldestMillis, Why: why(u), done: p.Next - p.Lag,
+				Checkpoint: p.Checkpoint, End: p.Next, Lag: p.Lag, Oldest: p.OldestMS, Why: why(u), done: p.Next - p.Lag,
 			}
 			if old := last.find(&row); old != nil {
 				seconds := s.when.Sub(last.when).Seconds()
@@ -145,7 +144,7 @@ func (s *topSnapshot) render(r *report, byLag bool, keys string) {
 		if p.Storage > 0 {
 			name = fmt.Sprintf("%d/%d", p.Storage, p.Partition)
 		}
-		u := ringfence.UnitInfo{Owner: p.Owner, Alive: p.Alive, Target: p.Target, Phase: p.Phase}
+		u := api.Unit{Owner: p.Owner, Alive: p.Alive, Target: p.Target, Phase: p.Phase}
 		rows = append(rows, []cell{
 			left(p.Group), right(name), ownerCell(u), number(p.Epoch), rate(p.In), rate(p.Out),
 			warnIf(p.Lag > 0 && p.Out == 0, number(p.Lag)), age(p.Oldest), left(p.Why),

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/storeurl"
 )
 
@@ -21,7 +22,7 @@ func partitionName(storage, partition int) string {
 
 // unitsOf are the units that flags name, each once, in order: "3" is a unit, "1/3" a partition of a
 // storage topic. within says that the numbers are of one storage topic already.
-func unitsOf(g *ringfence.GroupInfo, names []string, within bool) ([]int, error) {
+func unitsOf(g *api.Group, names []string, within bool) ([]int, error) {
 	list := []int{}
 	for _, name := range names {
 		storage, partition, found := strings.Cut(name, "/")
@@ -42,7 +43,7 @@ func unitsOf(g *ringfence.GroupInfo, names []string, within bool) ([]int, error)
 }
 
 // unitAt is the number of the unit that a partition is; -1: there is none.
-func unitAt(g *ringfence.GroupInfo, storage, partition int) int {
+func unitAt(g *api.Group, storage, partition int) int {
 	for _, u := range g.Units {
 		for _, p := range u.Positions {
 			if p.Storage == storage && p.Partition == partition {

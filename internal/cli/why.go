@@ -5,51 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ringfence/ringfence"
-	"github.com/ringfence/ringfence/internal/document"
+	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/internal/fault"
 )
-
-// blockage is what holds a key back in one shard. Scripts depend on the names.
-type blockage struct {
-	Shard     int    `json:"shard"`
-	Owner     string `json:"owner"`
-	Epoch     int64  `json:"epoch"`
-	ID        string `json:"id"`                // of the first record that is parked
-	Status    string `json:"status"`            // of that: failed, retrying, or delayed
-	Ordered   string `json:"ordered,omitempty"` // what was decided, and is done as soon as a member is there
-	Attempts  int    `json:"attempts"`
-	Reason    string `json:"reason"`
-	Answer    string `json:"answer"`
-	FailedAt  string `json:"failed_at"`
-	Due       string `json:"due"`
-	Followers int    `json:"followers"` // records of the key that are parked behind it
-}
-
-func blockageOf(b *ringfence.Blockage) blockage {
-	out := blockage{
-		Shard: b.Shard, Owner: b.Owner, Epoch: b.Epoch, ID: b.ID, Status: "retrying", Attempts: b.Attempts,
-		Reason: b.Reason, Answer: b.Answer, FailedAt: when(b.FailedAt), Due: when(b.Due), Followers: b.Parked - 1, Ordered: string(b.Ordered),
-	}
-	switch {
-	case b.Failed:
-		out.Status = "failed"
-	case b.FailedAt.IsZero() && b.Attempts == 0 && !b.Due.IsZero():
-		out.Status = "delayed"
-	}
-	return out
-}
-
-func when(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return document.Time(t.UnixMilli())
-}
 
 func (a *app) subscriptionWhy() *cobra.Command {
 	return &cobra.Command{
@@ -61,13 +23,9 @@ record that is held in memory before it is parked only its owner knows.`,
 		Example: `  ringfence subscription why billing acct-42`,
 		Args:    cobra.ExactArgs(2),
 		RunE: a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-			all, err := rf.Why(ctx, args[0], []byte(args[1]))
-			if err != nil && len(all) == 0 {
+			out, err := rf.Admin().ExplainKey(ctx, args[0], []byte(args[1]))
+			if err != nil && len(out) == 0 {
 				return err
-			}
-			out := make([]blockage, len(all))
-			for i := range all {
-				out[i] = blockageOf(&all[i])
 			}
 			return errors.Join(err, a.emit(out, func(r *report) {
 				if len(out) == 0 {
@@ -80,16 +38,16 @@ record that is held in memory before it is parked only its owner knows.`,
 				for _, b := range out {
 					r.line("shard %d, owner %s in epoch %d", b.Shard, dash(b.Owner), b.Epoch)
 					if b.Status == "delayed" {
-						r.line("%s is delayed, and due %s", b.ID, dash(b.Due))
+						r.line("%s is delayed, and due %s", b.ID, dash(string(b.Due)))
 						r.line("%s behind it", plural(int64(b.Followers), "record"))
 						continue
 					}
-					r.line("%s is %s after %s, first at %s: %s", b.ID, b.Status, plural(int64(b.Attempts), "attempt"), dash(b.FailedAt), dash(b.Answer))
+					r.line("%s is %s after %s, first at %s: %s", b.ID, b.Status, plural(int64(b.Attempts), "attempt"), dash(string(b.FailedAt)), dash(b.Answer))
 					switch {
 					case b.Status == "retrying":
-						r.line("next attempt %s", dash(b.Due))
+						r.line("next attempt %s", dash(string(b.Due)))
 					case b.Ordered != "":
-						r.line("it is to be %s as soon as a process delivers the subscription", b.Ordered)
+						r.line("it is to be %s as soon as a process delivers the subscription", string(b.Ordered))
 					default:
 						r.line("until it is redriven, edited, skipped or discarded: ringfence subscription dead-letters redrive %s --id %s", args[0], b.ID)
 					}
@@ -106,7 +64,7 @@ func (a *app) deadLettersShow() *cobra.Command {
 		Short: "Show one record that is not delivered, as a line of JSON",
 		Args:  cobra.ExactArgs(2),
 		RunE: a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-			list, err := rf.DeadLetters(ctx, args[0], &ringfence.DeadLetterOptions{IDs: args[1:]})
+			list, err := rf.Admin().ListDeadLetters(ctx, args[0], &admin.DeadLetterOptions{IDs: args[1:]})
 			if err != nil && len(list) == 0 {
 				return err
 			}

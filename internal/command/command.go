@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
-	"github.com/ringfence/ringfence/internal/document"
+	"github.com/ringfence/ringfence/api"
 )
 
 // Runner processes a record by running a command.
@@ -114,7 +114,7 @@ func (x *Runner) Process(ctx context.Context, m *ringfence.Message) error {
 
 // run is Process without what is said of a failure.
 func (x *Runner) run(ctx context.Context, m *ringfence.Message) error {
-	line, err := document.RecordLine(m)
+	line, err := m.Record().Line()
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func recordEnviron(m *ringfence.Message) []string {
 		prefix + "OFFSET=" + strconv.FormatInt(m.Offset, 10),
 		prefix + "EPOCH=" + strconv.FormatInt(m.Epoch, 10),
 		prefix + "ATTEMPT=" + strconv.Itoa(m.Attempt),
-		prefix + "TIMESTAMP=" + document.Time(m.Timestamp.UnixMilli()),
+		prefix + "TIMESTAMP=" + string(api.TimeOf(m.Timestamp)),
 	}
 	if m.Key != nil && bytes.IndexByte(m.Key, 0) < 0 {
 		env = append(env, prefix+"KEY="+string(m.Key))

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/harness"
 	"github.com/ringfence/ringfence/internal/history"
 )
@@ -70,9 +72,9 @@ func Run(t testing.TB, s Stores) {
 	c := s.Config
 	w := &system{TB: t, rf: rf, job: job{Dir: c.Dir, Log: c.Log, Registry: c.Registry, Namespace: c.Namespace, Folder: t.TempDir(), Addr: freeAddr(t)}}
 	w.must(rf.EnsureTopic(t.Context(), topic, ringfence.TopicConfig{Partitions: 6}))
-	_, err = rf.EnsureSubscription(t.Context(), name, ringfence.SubscriptionConfig{
-		Topic: topic, Retry: ringfence.Retry{Initial: 10 * time.Millisecond, Max: 100 * time.Millisecond, Attempts: tries}, Hold: -1,
-		Endpoint: ringfence.SubscriptionEndpoint{URL: "http://" + w.job.Addr + "/in", Timeout: 5 * time.Second},
+	_, err = rf.Admin().CreateSubscription(t.Context(), name, admin.SubscriptionConfig{
+		Topic: topic, Retry: admin.Retry{Initial: 10 * time.Millisecond, Max: 100 * time.Millisecond, Attempts: tries}, Hold: -1,
+		Endpoint: admin.EndpointConfig{URL: "http://" + w.job.Addr + "/in", Timeout: 5 * time.Second},
 	})
 	w.must(err)
 	defer w.killAll()
@@ -204,9 +206,9 @@ func (w *system) start(role string) *harness.Process {
 	return p
 }
 
-func (w *system) describe() *ringfence.SubscriptionInfo {
+func (w *system) describe() *api.Subscription {
 	w.Helper()
-	d, err := w.rf.DescribeSubscription(w.Context(), name)
+	d, err := w.rf.Admin().GetSubscription(w.Context(), name)
 	w.must(err)
 	return d
 }
@@ -214,7 +216,7 @@ func (w *system) describe() *ringfence.SubscriptionInfo {
 // awaitRetired waits until the newest storage topic is delivered, and nobody needs the shards of earlier sets.
 func (w *system) awaitRetired() {
 	w.Helper()
-	var d *ringfence.SubscriptionInfo
+	var d *api.Subscription
 	w.await("that all shards but the last ones are retired", func() bool {
 		d = w.describe()
 		for _, set := range d.Sets {
@@ -222,10 +224,10 @@ func (w *system) awaitRetired() {
 				return false
 			}
 		}
-		return !d.Turning() && d.Set().Storage == w.storage
+		return !d.Changing() && d.Set().Storage == w.storage
 	})
 	for _, set := range d.Sets[1:] {
-		w.Logf("set %d, %d shards of storage topic %d: a pause of %d ms", set.Set, set.Shards, set.Storage, set.Pause)
+		w.Logf("set %d, %d shards of storage topic %d: a pause of %d ms", set.Set, set.Shards, set.Storage, set.PauseMS)
 	}
 }
 
@@ -233,10 +235,10 @@ func (w *system) awaitRetired() {
 // which have failed.
 func (w *system) deadLetters() map[string][]int {
 	w.Helper()
-	var letters []ringfence.DeadLetter
+	var letters []api.DeadLetter
 	w.await("the dead letters and all behind them", func() (ok bool) {
 		var err error
-		letters, err = w.rf.DeadLetters(w.Context(), name, nil)
+		letters, err = w.rf.Admin().ListDeadLetters(w.Context(), name, nil)
 		w.must(err)
 		want := 0
 		for _, n := range poison {
@@ -247,9 +249,9 @@ func (w *system) deadLetters() map[string][]int {
 	failed := map[string][]int{}
 	for _, l := range letters {
 		var n int
-		_, err := fmt.Sscan(string(l.Value), &n)
-		if w.must(err); l.Failed {
-			failed[string(l.Key)] = append(failed[string(l.Key)], n)
+		_, err := fmt.Sscan(l.Value, &n)
+		if w.must(err); l.Status == api.Failed {
+			failed[l.KeyText()] = append(failed[l.KeyText()], n)
 		}
 	}
 	for key, bad := range poison {
@@ -263,7 +265,7 @@ func (w *system) deadLetters() map[string][]int {
 func (w *system) redrive() {
 	w.Helper()
 	w.must(os.WriteFile(filepath.Join(w.job.Folder, mended), nil, 0o600))
-	n, err := w.rf.Redrive(w.Context(), name, nil)
+	n, err := w.rf.Admin().RedriveDeadLetters(w.Context(), name, nil)
 	if w.must(err); n != len(poison) {
 		w.Errorf("%d records were redriven", n)
 	}
@@ -319,7 +321,7 @@ func (w *system) tell() {
 		if n == w.sent {
 			continue
 		}
-		why, err := w.rf.Why(w.Context(), name, []byte(key))
+		why, err := w.rf.Admin().ExplainKey(w.Context(), name, []byte(key))
 		text, _ := json.Marshal(why)
 		w.Logf("of %s %d of %d were taken: %s, %v", key, n, w.sent, text, err)
 	}

@@ -58,7 +58,7 @@ func (w *system) killEndpoint() {
 func (w *system) reshard(shards int) {
 	w.Helper()
 	w.await("the end of the turn before", func() bool {
-		_, err := w.rf.Reshard(w.Context(), name, shards, nil)
+		_, err := w.rf.Admin().ReshardSubscription(w.Context(), name, shards, nil)
 		if !errors.Is(err, ringfence.ErrConflict) {
 			w.must(err)
 		}
@@ -72,7 +72,7 @@ func (w *system) turn(shards int) {
 	w.reshard(shards)
 	w.await("that the turn is under way", func() bool {
 		_, closing := w.describe().Closing()
-		return closing || !w.describe().Turning()
+		return closing || !w.describe().Changing()
 	})
 }
 
@@ -80,9 +80,9 @@ func (w *system) turn(shards int) {
 // read what is left of the one before.
 func (w *system) grow(partitions int) {
 	w.Helper()
-	_, err := w.rf.AddStorage(w.Context(), topic, partitions)
+	_, err := w.rf.Admin().AddStorage(w.Context(), topic, partitions)
 	w.must(err)
-	_, err = w.rf.SwitchProduce(w.Context(), topic)
+	_, err = w.rf.Admin().SwitchProduce(w.Context(), topic)
 	w.must(err)
 	w.storage++
 	w.produce()

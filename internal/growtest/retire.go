@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 )
 
 const (
@@ -40,23 +42,23 @@ func Retire(t testing.TB, c ringfence.Config) {
 	s.must(s.rf.EnsureTopic(t.Context(), name, ringfence.TopicConfig{Partitions: 2}))
 	s.send(sleeper)
 	s.consume()
-	_, err := s.rf.AddStorage(t.Context(), name, 3)
+	_, err := s.rf.Admin().AddStorage(t.Context(), name, 3)
 	s.must(err)
-	_, err = s.rf.SwitchProduce(t.Context(), name)
+	_, err = s.rf.Admin().SwitchProduce(t.Context(), name)
 	s.must(err)
 	s.send(s.rf)
 	s.consume()
 
-	r, err := s.rf.RetireStorage(t.Context(), name, &ringfence.RetireOptions{DryRun: true})
+	r, err := s.rf.Admin().RetireStorage(t.Context(), name, &admin.RetireStorageOptions{DryRun: true})
 	s.must(err)
 	if len(r.Retired) > 0 || len(r.Kept) != 1 || !strings.Contains(r.Kept[0].Why, "keeps records") {
 		t.Errorf("while records are kept: %+v", r)
 	}
-	info, err := s.rf.DescribeTopic(t.Context(), name)
+	info, err := s.rf.Admin().DescribeTopic(t.Context(), name)
 	s.must(err)
 	s.drop(&info.Storage[0])
 	s.await("retirement", func() (string, bool) {
-		r, err := s.rf.RetireStorage(t.Context(), name, nil)
+		r, err := s.rf.Admin().RetireStorage(t.Context(), name, nil)
 		return fmt.Sprintf("%+v, %v", r, err), err == nil && len(r.Retired) == 1
 	})
 	s.await("the log's list without it", func() (string, bool) {
@@ -72,10 +74,10 @@ func Retire(t testing.TB, c ringfence.Config) {
 	s.retired = true
 	s.send(sleeper)
 	s.consume()
-	if info, err = sleeper.DescribeTopic(t.Context(), name); err != nil || !info.Storage[0].Retired || info.Produce != 1 {
+	if info, err = sleeper.Admin().DescribeTopic(t.Context(), name); err != nil || !info.Storage[0].Retired() || info.Produce != 1 {
 		t.Errorf("%+v, %v", info, err)
 	}
-	s.must(s.rf.DeleteTopic(t.Context(), name, &ringfence.DeleteTopicOptions{Force: true}))
+	s.must(s.rf.Admin().DeleteTopic(t.Context(), name, &admin.DeleteTopicOptions{Force: true}))
 }
 
 func open(t testing.TB, c ringfence.Config) *ringfence.Client {
@@ -135,7 +137,7 @@ func (s *system) consume() {
 	done := make(chan error, 1)
 	go func() { done <- s.rf.Consume(ctx, name, "g", s.handle, nil) }() // received below
 	s.await("group at the end", func() (string, bool) {
-		g, err := s.rf.DescribeGroup(s.Context(), "g")
+		g, err := s.rf.Admin().DescribeGroup(s.Context(), "g")
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		all := err == nil && g.Lag == 0 && len(s.seen) == keys
@@ -164,7 +166,7 @@ func (s *system) handle(_ context.Context, m *ringfence.Message) error {
 }
 
 // drop does what retention would.
-func (s *system) drop(info *ringfence.StorageInfo) {
+func (s *system) drop(info *api.StorageTopic) {
 	s.Helper()
 	st, err := s.rf.Log().Topic(s.Context(), info.Name)
 	s.must(err)

@@ -144,7 +144,7 @@ func (u *units) of(ctx context.Context, storage, partition int) (int, error) {
 	known := u.before
 	u.mu.Unlock()
 	if storage >= len(known) {
-		info, err := u.rf.DescribeTopic(ctx, u.topic)
+		info, err := u.rf.Admin().DescribeTopic(ctx, u.topic)
 		if err != nil {
 			return 0, err
 		}

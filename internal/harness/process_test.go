@@ -168,7 +168,7 @@ func TestUnitsNumberAllStorageTopicsThrough(t *testing.T) {
 	}
 	u := units{rf: rf, topic: "t"}
 	for i, partitions := range []int{6, 12} {
-		if _, err := rf.AddStorage(t.Context(), "t", partitions); err != nil {
+		if _, err := rf.Admin().AddStorage(t.Context(), "t", partitions); err != nil {
 			t.Fatal(err)
 		}
 		want := []int{3 + 2, 3 + 6 + 2}[i]

@@ -142,7 +142,7 @@ func TestLatencyMeasuresNamedStoresAndLeavesNothing(t *testing.T) {
 	}
 	err = Try(func(s *Script) {
 		rf := b.Stores.open(t.Context(), s, "", ringfence.OS)
-		topics, groups := Must(rf.Topics(t.Context())), Must(rf.Groups(t.Context()))
+		topics, groups := Must(rf.Admin().ListTopics(t.Context())), Must(rf.Admin().ListGroups(t.Context()))
 		if len(topics)+len(groups) > 0 || b.Namespace == "" {
 			t.Errorf("topics %v and groups %v are left in namespace %q", topics, groups, b.Namespace)
 		}

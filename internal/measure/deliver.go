@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/push"
 )
 
@@ -118,9 +119,9 @@ func (c *deliver) enterFailing(ctx context.Context, r *run, rf *ringfence.Client
 func (c *deliver) subscribe(ctx context.Context, t *Turn, rf *ringfence.Client, topic string, good int, h ringfence.Handler) float64 {
 	c.runs++
 	name := fmt.Sprintf("sub-%d", c.runs)
-	Must(rf.EnsureSubscription(ctx, name, ringfence.SubscriptionConfig{Topic: topic}))
+	Must(rf.Admin().CreateSubscription(ctx, name, admin.SubscriptionConfig{Topic: topic}))
 	t.Later(func() error {
-		return rf.DeleteSubscription(ctx, name, &ringfence.DeleteSubscriptionOptions{Force: true})
+		return rf.Admin().DeleteSubscription(ctx, name, &admin.DeleteSubscriptionOptions{Force: true})
 	})
 	return rate(ctx, good, h, func(ctx context.Context, h ringfence.Handler) error {
 		return rf.Subscribe(ctx, name, h, &ringfence.SubscribeOptions{Concurrency: c.Concurrency})

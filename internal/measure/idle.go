@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/internal/harness"
 	"github.com/ringfence/ringfence/internal/rest"
 	"github.com/ringfence/ringfence/push"
@@ -58,8 +59,8 @@ func (c *crew) load(ctx context.Context, d time.Duration) float64 {
 func (c *idle) enterDaemon(ctx context.Context, r *run, rf *ringfence.Client) {
 	Check(rf.EnsureTopic(ctx, "quiet", ringfence.TopicConfig{Partitions: 1}))
 	for i := range c.Subscriptions {
-		Must(rf.EnsureSubscription(ctx, fmt.Sprintf("quiet-%d", i), ringfence.SubscriptionConfig{
-			Topic: "quiet", Endpoint: ringfence.SubscriptionEndpoint{URL: "http://127.0.0.1:9/"}, // nothing is ever posted
+		Must(rf.Admin().CreateSubscription(ctx, fmt.Sprintf("quiet-%d", i), admin.SubscriptionConfig{
+			Topic: "quiet", Endpoint: admin.EndpointConfig{URL: "http://127.0.0.1:9/"}, // nothing is ever posted
 		}))
 	}
 	daemon := r.crew(ctx, r.Script, 1, func(int) harness.Job { return &daemonJob{site: site{Dir: r.dir}} }, nil)

@@ -26,7 +26,7 @@ func (r *run) fillKeys(ctx context.Context, rf *ringfence.Client, name string, p
 
 // storage opens the only storage topic of a topic.
 func storage(ctx context.Context, s *Script, rf *ringfence.Client, name string) *commitlog.Topic {
-	d := Must(rf.DescribeTopic(ctx, name))
+	d := Must(rf.Admin().DescribeTopic(ctx, name))
 	t := Must(rf.Log().Topic(ctx, d.Storage[0].Name))
 	s.Later(t.Close)
 	return t

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
@@ -90,12 +91,12 @@ func (s Stores) clean(ctx context.Context, rf *ringfence.Client) error {
 	}
 	ctx = context.WithoutCancel(ctx)
 	err := Try(func(*Script) {
-		for _, d := range Must(rf.Subscriptions(ctx)) {
-			Check(rf.DeleteSubscription(ctx, d.Name, &ringfence.DeleteSubscriptionOptions{Force: true}))
+		for _, d := range Must(rf.Admin().ListSubscriptions(ctx)) {
+			Check(rf.Admin().DeleteSubscription(ctx, d.Name, &admin.DeleteSubscriptionOptions{Force: true}))
 		}
-		for _, g := range Must(rf.Groups(ctx)) {
+		for _, g := range Must(rf.Admin().ListGroups(ctx)) {
 			wait(ctx, cleaning, fmt.Sprintf("the members of group %q to be gone", g.Name), func() bool {
-				err := rf.DeleteGroup(ctx, g.Name, nil)
+				err := rf.Admin().DeleteGroup(ctx, g.Name, nil)
 				if errors.Is(err, fault.Conflict) {
 					return false
 				}
@@ -103,8 +104,8 @@ func (s Stores) clean(ctx context.Context, rf *ringfence.Client) error {
 				return true
 			})
 		}
-		for _, t := range Must(rf.Topics(ctx)) {
-			Check(rf.DeleteTopic(ctx, t.Name, nil))
+		for _, t := range Must(rf.Admin().ListTopics(ctx)) {
+			Check(rf.Admin().DeleteTopic(ctx, t.Name, nil))
 		}
 	})
 	if err != nil {

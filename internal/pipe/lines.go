@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/commitlog"
-	"github.com/ringfence/ringfence/internal/document"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/spell"
 	"github.com/ringfence/ringfence/internal/storeurl"
@@ -60,7 +60,7 @@ type Maker struct {
 
 func (m *Maker) message(line []byte) (ringfence.Message, error) {
 	if m.JSON {
-		msg, err := document.ParseRecord(line)
+		msg, err := parseRecord(line)
 		msg.Headers = append(msg.Headers, m.Headers...)
 		return msg, err
 	}
@@ -87,4 +87,14 @@ func ParseHeaders(flags []string) ([]ringfence.Header, error) {
 		headers = append(headers, ringfence.Header{Name: name, Value: []byte(value)})
 	}
 	return headers, errors.Join(errs...)
+}
+
+// parseRecord is the message of a line of JSON, as "consume" prints it. Place and epoch are not those of the message that is
+// produced from it; its time is.
+func parseRecord(line []byte) (ringfence.Message, error) {
+	r, err := api.ParseRecord(line)
+	if err != nil {
+		return ringfence.Message{}, fmt.Errorf("%w: %w", err, ringfence.ErrInvalid)
+	}
+	return ringfence.MessageOf(r)
 }

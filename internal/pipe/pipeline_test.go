@@ -201,7 +201,7 @@ func TestProduceTellsWhatIsStoredWhenASignalEndsIt(t *testing.T) {
 	}
 	cancel(errSignalled)
 	<-ended
-	info, err := rf.DescribeTopic(t.Context(), "t")
+	info, err := rf.Admin().DescribeTopic(t.Context(), "t")
 	if err != nil {
 		t.Fatal(err)
 	}

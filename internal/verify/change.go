@@ -53,9 +53,9 @@ func (r *run) change(ctx context.Context, f *Fault, do func(context.Context) err
 
 // grow adds a storage topic and switches to it.
 func (r *run) grow(ctx context.Context, partitions int) error {
-	_, err := r.rf.AddStorage(ctx, r.topic, partitions)
+	_, err := r.rf.Admin().AddStorage(ctx, r.topic, partitions)
 	if err == nil {
-		_, err = r.rf.SwitchProduce(ctx, r.topic)
+		_, err = r.rf.Admin().SwitchProduce(ctx, r.topic)
 	}
 	return err
 }
@@ -96,7 +96,7 @@ func (r *run) retire(ctx context.Context) error {
 func (r *run) retireOnce(ctx context.Context, patience time.Duration) (kept, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	done, err := r.rf.RetireStorage(ctx, r.topic, nil)
+	done, err := r.rf.Admin().RetireStorage(ctx, r.topic, nil)
 	if err == nil && len(done.Kept) > 0 {
 		kept = fmt.Errorf("storage topic %d is %w: %s", done.Kept[0].Index, errKept, done.Kept[0].Why)
 	}
@@ -153,13 +153,13 @@ func (r *run) tellStorage() {
 type counted struct{ Grown, Retired int64 }
 
 func (r *run) storages(ctx context.Context) (c counted, err error) {
-	info, err := r.rf.DescribeTopic(ctx, r.topic)
+	info, err := r.rf.Admin().DescribeTopic(ctx, r.topic)
 	if err != nil {
 		return c, err
 	}
 	c.Grown = int64(info.Produce)
 	for _, s := range info.Storage {
-		if s.Retired {
+		if s.Retired() {
 			c.Retired++
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
 )
 
 // The end of a run on stores that stay: what it made goes. A connection that is cut, or a store that is away for a
@@ -26,14 +27,14 @@ func (c *crew) clear() error {
 	var errs []error
 	if c.subscription {
 		err := again(ctx, clearEach, func(ctx context.Context) error {
-			return c.rf.DeleteSubscription(ctx, c.group, &ringfence.DeleteSubscriptionOptions{Force: true})
+			return c.rf.Admin().DeleteSubscription(ctx, c.group, &admin.DeleteSubscriptionOptions{Force: true})
 		})
 		if err != nil {
 			errs = append(errs, fmt.Errorf("subscription %s is left behind; \"ringfence subscription delete %s --force\" removes it: %w", c.group, c.group, err))
 		}
 	}
 	err := again(ctx, clearEach, func(ctx context.Context) error {
-		return c.rf.DeleteTopic(ctx, c.topic, &ringfence.DeleteTopicOptions{Force: true})
+		return c.rf.Admin().DeleteTopic(ctx, c.topic, &admin.DeleteTopicOptions{Force: true})
 	})
 	if err != nil {
 		errs = append(errs, fmt.Errorf("topic %s and group %s are left behind; \"ringfence topic delete %s --force\" removes both: %w", c.topic, c.group, c.topic, err))

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/harness"
 	"github.com/ringfence/ringfence/internal/history"
 )
@@ -32,8 +34,8 @@ type crew struct {
 	rf      *ringfence.Client
 
 	topic, group string
-	subscription bool                           // the group is that of a subscription, which has its name
-	endpoint     ringfence.SubscriptionEndpoint // of the subscription; none: the workers deliver it
+	subscription bool                 // the group is that of a subscription, which has its name
+	endpoint     admin.EndpointConfig // of the subscription; none: the workers deliver it
 
 	workers map[string]*worker
 	tally   *tally
@@ -230,28 +232,28 @@ func (c *crew) follow() error {
 }
 
 // of looks whether something holds of the group.
-func (c *crew) of(holds func(ringfence.GroupInfo) bool) looking {
+func (c *crew) of(holds func(api.Group) bool) looking {
 	return func(ctx context.Context) (bool, int64, error) {
 		g, err := c.describe(ctx)
 		return err == nil && holds(g), g.Lag, err
 	}
 }
 
-func (c *crew) describe(ctx context.Context) (ringfence.GroupInfo, error) {
+func (c *crew) describe(ctx context.Context) (api.Group, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	group := c.group
 	if c.subscription {
-		d, err := c.rf.DescribeSubscription(ctx, group)
+		d, err := c.rf.Admin().GetSubscription(ctx, group)
 		if err != nil {
-			return ringfence.GroupInfo{}, err
+			return api.Group{}, err
 		}
 		group = d.Group()
 	}
-	return c.rf.DescribeGroup(ctx, group)
+	return c.rf.Admin().DescribeGroup(ctx, group)
 }
 
-func allOwned(g ringfence.GroupInfo) bool {
+func allOwned(g api.Group) bool {
 	for _, u := range g.Units {
 		if !u.Alive {
 			return false
@@ -260,7 +262,7 @@ func allOwned(g ringfence.GroupInfo) bool {
 	return len(g.Units) > 0
 }
 
-func caughtUp(g ringfence.GroupInfo) bool { return g.Lag == 0 }
+func caughtUp(g api.Group) bool { return g.Lag == 0 }
 
 // judge gives what was written down to the judge, and names the promises that it knows. complete: all was
 // processed, or could have been.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/history"
 )
@@ -105,8 +106,8 @@ func (d *groupDemo) play(ctx context.Context) error {
 }
 
 // await looks at the group until something holds, and returns it as it is then.
-func (d *groupDemo) await(ctx context.Context, what string, holds func(ringfence.GroupInfo) bool) (last ringfence.GroupInfo, err error) {
-	err = d.until(ctx, what, patience, d.of(func(g ringfence.GroupInfo) bool { last = g; return holds(g) }))
+func (d *groupDemo) await(ctx context.Context, what string, holds func(api.Group) bool) (last api.Group, err error) {
+	err = d.until(ctx, what, patience, d.of(func(g api.Group) bool { last = g; return holds(g) }))
 	return last, err
 }
 

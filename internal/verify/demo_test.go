@@ -102,7 +102,7 @@ func TestDemoThatIsInterruptedLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = rf.Close() }()
-	if topics, err := rf.Topics(t.Context()); err != nil || len(topics) > 0 {
+	if topics, err := rf.Admin().ListTopics(t.Context()); err != nil || len(topics) > 0 {
 		t.Errorf("%v: %v are left", err, topics)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/internal/history"
 )
 
@@ -53,7 +54,7 @@ func (d *deliverDemo) play(ctx context.Context) error {
 		return err
 	}
 	d.subscription = true
-	d.endpoint = ringfence.SubscriptionEndpoint{URL: "http://" + addr + "/orders", Timeout: 5 * time.Second}
+	d.endpoint = admin.EndpointConfig{URL: "http://" + addr + "/orders", Timeout: 5 * time.Second}
 	d.hire(Spec{Name: endpointName, Endpoint: addr, Forget: d.Forget})
 	for i := range daemonCount {
 		d.workers[daemon(i)] = &worker{run: d.Daemon}
@@ -182,7 +183,7 @@ func (d *deliverDemo) redrive(ctx context.Context) error {
 	}
 	d.result.Redriven = int(n)
 	err = d.until(ctx, "the redriven record and all behind it arrive", patience, func(ctx context.Context) (bool, int64, error) {
-		letters, err := d.rf.DeadLetters(ctx, d.group, nil)
+		letters, err := d.rf.Admin().ListDeadLetters(ctx, d.group, nil)
 		left := int64(len(letters)) + d.missing(0)
 		return left == 0, left, err
 	})

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/harness"
 	"github.com/ringfence/ringfence/internal/history"
 )
@@ -21,7 +21,7 @@ func (d *groupDemo) alive() (names []string) {
 }
 
 // balanced says whether exactly the live consumers are members, and each has its share.
-func (d *groupDemo) balanced(g ringfence.GroupInfo) bool {
+func (d *groupDemo) balanced(g api.Group) bool {
 	alive := d.alive()
 	if len(g.Members) != len(alive) || len(g.Units) != d.Partitions {
 		return false
@@ -43,8 +43,8 @@ func (d *groupDemo) balanced(g ringfence.GroupInfo) bool {
 }
 
 // without says whether every partition has a live owner other than name.
-func (d *groupDemo) without(name string) func(ringfence.GroupInfo) bool {
-	return func(g ringfence.GroupInfo) bool {
+func (d *groupDemo) without(name string) func(api.Group) bool {
+	return func(g api.Group) bool {
 		for _, u := range g.Units {
 			if !u.Alive || u.Owner == name {
 				return false
@@ -55,7 +55,7 @@ func (d *groupDemo) without(name string) func(ringfence.GroupInfo) bool {
 }
 
 // owners are the consumers that own partitions, in the order of their names.
-func (d *groupDemo) owners(g ringfence.GroupInfo) (names []string) {
+func (d *groupDemo) owners(g api.Group) (names []string) {
 	for _, name := range d.names() {
 		if len(owned(g, name)) > 0 {
 			names = append(names, name)
@@ -65,7 +65,7 @@ func (d *groupDemo) owners(g ringfence.GroupInfo) (names []string) {
 }
 
 // owned are the units of a member, with their epochs.
-func owned(g ringfence.GroupInfo, name string) map[int]int64 {
+func owned(g api.Group, name string) map[int]int64 {
 	units := make(map[int]int64)
 	for _, u := range g.Units {
 		if u.Owner == name {
@@ -75,7 +75,7 @@ func owned(g ringfence.GroupInfo, name string) map[int]int64 {
 	return units
 }
 
-func moved(before, after ringfence.GroupInfo) (n int) {
+func moved(before, after api.Group) (n int) {
 	for i := range after.Units {
 		if before.Units[i].Epoch != after.Units[i].Epoch {
 			n++

@@ -110,13 +110,13 @@ func keepsItsPromises(t *testing.T, c Config) {
 		t.Fatal(err)
 	}
 	defer func() { _ = rf.Close() }()
-	if _, err := rf.DescribeTopic(t.Context(), r.Topic); err == nil {
+	if _, err := rf.Admin().DescribeTopic(t.Context(), r.Topic); err == nil {
 		t.Errorf("topic %s is still there", r.Topic)
 	}
-	if _, err := rf.DescribeGroup(t.Context(), r.Group); err == nil {
+	if _, err := rf.Admin().DescribeGroup(t.Context(), r.Group); err == nil {
 		t.Errorf("group %s is still there", r.Group)
 	}
-	if _, err := rf.DescribeSubscription(t.Context(), r.Group); err == nil {
+	if _, err := rf.Admin().GetSubscription(t.Context(), r.Group); err == nil {
 		t.Errorf("subscription %s is still there", r.Group)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/history"
 )
 
@@ -87,7 +87,7 @@ func (d *groupDemo) showOwners(ctx context.Context) error {
 func tint(i int) string { return []string{"32", "36", "35", "33", "34"}[i%5] }
 
 // bar draws the partitions in their order, those of one consumer filled.
-func (d *groupDemo) bar(units []ringfence.UnitInfo, name string) string {
+func (d *groupDemo) bar(units []api.Unit, name string) string {
 	if len(units) > 64 {
 		return ""
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/harness"
 	"github.com/ringfence/ringfence/internal/history"
 )
@@ -22,8 +24,8 @@ const maxArrivals = 10_000_000
 
 // subscribe makes the subscription; 0: with the default number of shards.
 func (c *crew) subscribe(ctx context.Context, shards int) error {
-	_, err := c.rf.EnsureSubscription(ctx, c.group, ringfence.SubscriptionConfig{
-		Topic: c.topic, Shards: shards, Retry: ringfence.Retry{Initial: firstPause, Max: 10 * firstPause, Attempts: tries}, Hold: -1, Endpoint: c.endpoint,
+	_, err := c.rf.Admin().CreateSubscription(ctx, c.group, admin.SubscriptionConfig{
+		Topic: c.topic, Shards: shards, Retry: admin.Retry{Initial: firstPause, Max: 10 * firstPause, Attempts: tries}, Hold: -1, Endpoint: c.endpoint,
 	})
 	return err
 }
@@ -33,7 +35,7 @@ func (c *crew) reshard(ctx context.Context, shards int) error {
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()
 	for {
-		_, err := c.rf.Reshard(ctx, c.group, shards, nil)
+		_, err := c.rf.Admin().ReshardSubscription(ctx, c.group, shards, nil)
 		if !errors.Is(err, ringfence.ErrConflict) {
 			return err
 		}
@@ -115,14 +117,14 @@ func (r *run) allCome(ctx context.Context, patience time.Duration) error {
 func (c *crew) readDeadLetters(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, changing)
 	defer cancel()
-	letters, err := c.rf.DeadLetters(ctx, c.group, nil)
+	letters, err := c.rf.Admin().ListDeadLetters(ctx, c.group, nil)
 	if err != nil {
 		return err
 	}
 	c.failed, c.waiting = map[string][]int{}, 0
 	for _, l := range letters {
-		if l.Failed {
-			c.failed[string(l.Key)] = append(c.failed[string(l.Key)], int(sequenceOf(l.Value)-1))
+		if l.Status == api.Failed {
+			c.failed[l.KeyText()] = append(c.failed[l.KeyText()], int(sequenceOf([]byte(l.Value))-1))
 		} else {
 			c.waiting++
 		}
@@ -153,7 +155,7 @@ func (c *crew) redriveAll(ctx context.Context, patience time.Duration) (redriven
 	err = c.until(ctx, "the dead letters were redriven", patience, func(ctx context.Context) (bool, int64, error) {
 		ctx, cancel := context.WithTimeout(ctx, changing)
 		defer cancel()
-		n, err := c.rf.Redrive(ctx, c.group, nil)
+		n, err := c.rf.Admin().RedriveDeadLetters(ctx, c.group, nil)
 		redriven += int64(n)
 		return err == nil, 0, err
 	})
@@ -205,13 +207,13 @@ func (c *crew) judgeArrivals(complete bool) (*history.Report, error) {
 
 // tellTurns tells the figures of the shard sets.
 func (r *run) tellTurns(ctx context.Context) error {
-	d, err := r.rf.DescribeSubscription(ctx, r.group)
+	d, err := r.rf.Admin().GetSubscription(ctx, r.group)
 	if err != nil {
 		return err
 	}
 	for _, set := range d.Sets[1:] {
 		r.result.Figures.Turns = max(r.result.Figures.Turns, int64(set.Set))
-		r.result.Figures.PauseMillis = max(r.result.Figures.PauseMillis, set.Pause)
+		r.result.Figures.PauseMillis = max(r.result.Figures.PauseMillis, set.PauseMS)
 	}
 	return nil
 }

@@ -104,8 +104,8 @@ func TestRunOfASubscriptionKeepsItsPromises(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = rf.Close() }()
-	topics, err1 := rf.Topics(t.Context())
-	subs, err2 := rf.Subscriptions(t.Context())
+	topics, err1 := rf.Admin().ListTopics(t.Context())
+	subs, err2 := rf.Admin().ListSubscriptions(t.Context())
 	if err := errors.Join(err1, err2); err != nil || len(topics) > 0 || len(subs) > 0 {
 		t.Errorf("left behind: %v, %v, %v", topics, subs, err)
 	}

@@ -188,10 +188,10 @@ func goOnWhereItWasKilled(t *testing.T, switched bool) {
 		}
 		forgetAcks(t, s.path(), 5) // as if it had been killed before it could tell
 		if switched {
-			if _, err := rf.AddStorage(t.Context(), "t", 3+s.Start); err != nil {
+			if _, err := rf.Admin().AddStorage(t.Context(), "t", 3+s.Start); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := rf.SwitchProduce(t.Context(), "t"); err != nil {
+			if _, err := rf.Admin().SwitchProduce(t.Context(), "t"); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -218,7 +218,7 @@ func goOnWhereItWasKilled(t *testing.T, switched bool) {
 			t.Fatal(err)
 		}
 	}
-	info, err := rf.DescribeTopic(t.Context(), "t")
+	info, err := rf.Admin().DescribeTopic(t.Context(), "t")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,7 +282,7 @@ func TestRunLeavesNothingWhenProcessesCantStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = rf.Close() }()
-	if _, err := rf.DescribeTopic(t.Context(), r.Topic); !errors.Is(err, ringfence.ErrNotFound) {
+	if _, err := rf.Admin().DescribeTopic(t.Context(), r.Topic); !errors.Is(err, ringfence.ErrNotFound) {
 		t.Errorf("topic %s: %v; expected that it is gone", r.Topic, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 )
@@ -23,12 +24,12 @@ func TestADryRunOfASeekFindsThePositionsAndChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, partitions := range [][]int{nil, {2}} {
-		dry := &ringfence.SeekOptions{Partitions: partitions, DryRun: true}
-		would, err := rf.SeekGroup(t.Context(), "g", ringfence.SeekEarliest, dry)
+		dry := &admin.SeekGroupOptions{Partitions: partitions, DryRun: true}
+		would, err := rf.Admin().SeekGroup(t.Context(), "g", ringfence.SeekEarliest, dry)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := rf.SeekGroup(t.Context(), "g", ringfence.SeekOffset(1000), dry); !errors.Is(err, ringfence.ErrInvalid) {
+		if _, err := rf.Admin().SeekGroup(t.Context(), "g", ringfence.SeekOffset(1000), dry); !errors.Is(err, ringfence.ErrInvalid) {
 			t.Errorf("dry run of a seek past the end: %v; expected ErrInvalid", err)
 		}
 		after, err := rf.Registry().List(t.Context(), "")
@@ -38,7 +39,7 @@ func TestADryRunOfASeekFindsThePositionsAndChangesNothing(t *testing.T) {
 		if !reflect.DeepEqual(before.Entries, after.Entries) {
 			t.Fatalf("a dry run changed the registry from %v to %v", before, after)
 		}
-		did, err := rf.SeekGroup(t.Context(), "g", ringfence.SeekEarliest, &ringfence.SeekOptions{Partitions: partitions})
+		did, err := rf.Admin().SeekGroup(t.Context(), "g", ringfence.SeekEarliest, &admin.SeekGroupOptions{Partitions: partitions})
 		if err != nil || !reflect.DeepEqual(would, did) {
 			t.Errorf("the dry run said %v, the seek did %v, %v", would, did, err)
 		}
@@ -61,10 +62,10 @@ func TestAListOfGroupsReadsNoCheckpoints(t *testing.T) {
 	must(t, err)
 	_, err = rf.Registry().Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: g.CheckpointKey(0), Value: []byte("{")}}})
 	must(t, err)
-	if groups, err := rf.Groups(t.Context()); err != nil || len(groups) != 1 || groups[0].Topic != "orders" || groups[0].Damaged != "" {
+	if groups, err := rf.Admin().ListGroups(t.Context()); err != nil || len(groups) != 1 || groups[0].Topic != "orders" || groups[0].Damaged != "" {
 		t.Errorf("%+v, %v; expected the group, which no checkpoint describes", groups, err)
 	}
-	if info, err := rf.DescribeGroup(t.Context(), "g"); err != nil || info.Units[0].Positions[0].Damaged == "" {
+	if info, err := rf.Admin().DescribeGroup(t.Context(), "g"); err != nil || info.Units[0].Positions[0].Damaged == "" {
 		t.Errorf("%+v, %v; expected that a checkpoint is damaged", info, err)
 	}
 }

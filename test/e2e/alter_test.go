@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 )
 
 // A group that consumed while the topic kept everything is there when a retention comes, with no
@@ -20,8 +22,8 @@ func TestARetentionThatComesLaterKeepsWhatAnIdleGroupNeeds(t *testing.T) {
 	c := stuckAtFive(t, rf)
 	flood(t, rf, "held")
 	c.leave(t)
-	want := ringfence.Retention{Bytes: 128 << 10}
-	change, err := rf.AlterTopic(t.Context(), "held", want, nil)
+	want := api.Retention{Bytes: 128 << 10}
+	change, err := rf.Admin().AlterTopic(t.Context(), "held", want, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +54,7 @@ func TestADryRunSaysWhatAShorterRetentionDrops(t *testing.T) {
 			}
 		}
 		firsts := func() (at []int64) {
-			info, err := rf.DescribeTopic(ctx, "t")
+			info, err := rf.Admin().DescribeTopic(ctx, "t")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -64,23 +66,23 @@ func TestADryRunSaysWhatAShorterRetentionDrops(t *testing.T) {
 		send(4)
 		time.Sleep(10 * time.Minute)
 		send(3)
-		if _, err := rf.AddStorage(ctx, "t", 1); err != nil {
+		if _, err := rf.Admin().AddStorage(ctx, "t", 1); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := rf.SwitchProduce(ctx, "t"); err != nil {
+		if _, err := rf.Admin().SwitchProduce(ctx, "t"); err != nil {
 			t.Fatal(err)
 		}
 		send(2)
 		time.Sleep(10 * time.Minute)
 		send(1)
 
-		short := ringfence.Retention{AgeMS: (15 * time.Minute).Milliseconds()}
+		short := api.Retention{AgeMS: (15 * time.Minute).Milliseconds()}
 		for _, dry := range []bool{true, false} {
-			change, err := rf.AlterTopic(ctx, "t", short, &ringfence.AlterTopicOptions{DryRun: dry})
+			change, err := rf.Admin().AlterTopic(ctx, "t", short, &admin.AlterTopicOptions{DryRun: dry})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := (ringfence.RetentionDrop{First: 0, Until: 4, Records: 4, Bytes: 400}); len(change.Drops) != 1 || change.Drops[0] != want || change.Done == dry {
+			if want := (api.RetentionDrop{First: 0, Until: 4, Records: 4, Bytes: 400}); len(change.Drops) != 1 || change.Drops[0] != want || change.Done == dry {
 				t.Errorf("dry run %v: %+v; want %+v to go", dry, change, want)
 			}
 			want := int64(4)
@@ -91,7 +93,7 @@ func TestADryRunSaysWhatAShorterRetentionDrops(t *testing.T) {
 				t.Errorf("dry run %v: the storage topics begin at %d; want %d and 0", dry, at, want)
 			}
 		}
-		change, err := rf.AlterTopic(ctx, "t", ringfence.Retention{Bytes: 200}, nil)
+		change, err := rf.Admin().AlterTopic(ctx, "t", api.Retention{Bytes: 200}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,14 +103,14 @@ func TestADryRunSaysWhatAShorterRetentionDrops(t *testing.T) {
 		if at := firsts(); at[0] != 5 || at[1] != 1 {
 			t.Errorf("the storage topics begin at %d; want 5 and 1", at)
 		}
-		info, err := rf.DescribeTopic(ctx, "t")
-		if err != nil || info.Retention != (ringfence.Retention{Bytes: 200}) || info.Altering {
+		info, err := rf.Admin().DescribeTopic(ctx, "t")
+		if err != nil || info.Retention != (api.Retention{Bytes: 200}) || info.Altering {
 			t.Errorf("described as %+v, %v", info, err)
 		}
-		if _, err := rf.AlterTopic(ctx, "t", ringfence.Retention{Bytes: -1}, nil); !errors.Is(err, ringfence.ErrInvalid) {
+		if _, err := rf.Admin().AlterTopic(ctx, "t", api.Retention{Bytes: -1}, nil); !errors.Is(err, ringfence.ErrInvalid) {
 			t.Errorf("a negative retention: %v", err)
 		}
-		if _, err := rf.AlterTopic(ctx, "u", ringfence.Retention{}, nil); !errors.Is(err, ringfence.ErrNotFound) {
+		if _, err := rf.Admin().AlterTopic(ctx, "u", api.Retention{}, nil); !errors.Is(err, ringfence.ErrNotFound) {
 			t.Errorf("an unknown topic: %v", err)
 		}
 	})
@@ -121,9 +123,9 @@ func TestAnEstimateThatIsGivenIsNotMadeAgain(t *testing.T) {
 	if err := rf.EnsureTopic(t.Context(), "t", ringfence.TopicConfig{Partitions: 1}); err != nil {
 		t.Fatal(err)
 	}
-	drop := ringfence.RetentionDrop{Until: 7, Records: 7, Bytes: 70}
-	change, err := rf.AlterTopic(t.Context(), "t", ringfence.Retention{Bytes: 1}, &ringfence.AlterTopicOptions{
-		Estimate: &ringfence.RetentionChange{Drops: []ringfence.RetentionDrop{drop}},
+	drop := api.RetentionDrop{Until: 7, Records: 7, Bytes: 70}
+	change, err := rf.Admin().AlterTopic(t.Context(), "t", api.Retention{Bytes: 1}, &admin.AlterTopicOptions{
+		Estimate: &api.RetentionChange{Drops: []api.RetentionDrop{drop}},
 	})
 	if err != nil || !change.Done || len(change.Drops) != 1 || change.Drops[0] != drop {
 		t.Errorf("%+v, %v; expected a change with the estimate that was given", change, err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
 )
 
 // BenchmarkBatches delivers a topic one by one and in batches, to handlers that do nothing and to some that
@@ -49,7 +50,7 @@ func deliverAll(b *testing.B, subscribe func(context.Context, *ringfence.Client,
 	must(b, err)
 	defer func() { _ = rf.Close() }()
 	must(b, rf.EnsureTopic(b.Context(), "orders", ringfence.TopicConfig{Partitions: 1}))
-	_, err = rf.EnsureSubscription(b.Context(), "s", ringfence.SubscriptionConfig{Topic: "orders"})
+	_, err = rf.Admin().CreateSubscription(b.Context(), "s", admin.SubscriptionConfig{Topic: "orders"})
 	must(b, err)
 	var stored sync.WaitGroup
 	for i := range b.N {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
 )
 
 // batched notes what a handler of batches was given and what it took.
@@ -72,12 +73,12 @@ func (b *batched) check(t *testing.T, n, keys int) {
 }
 
 // batches runs SubscribeBatch of the subscription s over n records of so many keys until it is stopped.
-func batches(t *testing.T, n, keys int, c ringfence.SubscriptionConfig, h ringfence.BatchHandler, opts *ringfence.SubscribeOptions) (rf *ringfence.Client, stop func() error) {
+func batches(t *testing.T, n, keys int, c admin.SubscriptionConfig, h ringfence.BatchHandler, opts *ringfence.SubscribeOptions) (rf *ringfence.Client, stop func() error) {
 	t.Helper()
 	rf = newStores().open(t)
 	must(t, rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 1}))
 	c.Topic = "orders"
-	_, err := rf.EnsureSubscription(t.Context(), "s", c)
+	_, err := rf.Admin().CreateSubscription(t.Context(), "s", c)
 	must(t, err)
 	for i := range n {
 		_, err := rf.Produce(t.Context(), "orders", ringfence.Message{Key: fmt.Append(nil, "k", i%keys), Value: fmt.Append(nil, i)})
@@ -106,7 +107,7 @@ func TestABatchIsDoneButForWhatFailsInIt(t *testing.T) {
 					}
 					return nil
 				})
-				_, stop := batches(t, 200, 20, ringfence.SubscriptionConfig{Hold: hold}, h, &ringfence.SubscribeOptions{BatchSize: 16})
+				_, stop := batches(t, 200, 20, admin.SubscriptionConfig{Hold: hold}, h, &ringfence.SubscribeOptions{BatchSize: 16})
 				time.Sleep(10 * time.Minute)
 				must(t, stop())
 				b.check(t, 200, 20)
@@ -133,7 +134,7 @@ func TestAMessageWaitsForItsBatchAsLongAsItIsToldTo(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
 				called := make(chan time.Duration, 10)
-				_, stop := batches(t, c.n, c.n, ringfence.SubscriptionConfig{}, func(context.Context, []*ringfence.Message) []error {
+				_, stop := batches(t, c.n, c.n, admin.SubscriptionConfig{}, func(context.Context, []*ringfence.Message) []error {
 					called <- time.Since(began)
 					return nil
 				}, &ringfence.SubscribeOptions{BatchSize: 10, BatchWait: c.wait})
@@ -154,7 +155,7 @@ func TestADrainWaitsForNoFullBatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &batched{}
-		_, stop := batches(t, 3, 3, ringfence.SubscriptionConfig{}, b.handler(0, nil), &ringfence.SubscribeOptions{BatchSize: 10, BatchWait: time.Minute, DrainTimeout: time.Hour})
+		_, stop := batches(t, 3, 3, admin.SubscriptionConfig{}, b.handler(0, nil), &ringfence.SubscribeOptions{BatchSize: 10, BatchWait: time.Minute, DrainTimeout: time.Hour})
 		time.Sleep(time.Second)
 		began := time.Now()
 		must(t, stop())
@@ -168,7 +169,7 @@ func TestADrainWaitsForNoFullBatch(t *testing.T) {
 func TestATurnWaitsForNoFullBatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		rf := newSubscriptionOf(t, 2, ringfence.SubscriptionConfig{})
+		rf := newSubscriptionOf(t, 2, admin.SubscriptionConfig{})
 		produce(t, rf, "orders", 0, 3, 3)
 		b := &batched{}
 		h := b.handler(0, nil)
@@ -178,11 +179,11 @@ func TestATurnWaitsForNoFullBatch(t *testing.T) {
 			over <- rf.SubscribeBatch(ctx, "billing", h, &ringfence.SubscribeOptions{BatchSize: 10, BatchWait: time.Minute, DrainTimeout: time.Hour})
 		}()
 		time.Sleep(time.Second)
-		_, err := rf.Reshard(t.Context(), "billing", 1, nil)
+		_, err := rf.Admin().ReshardSubscription(t.Context(), "billing", 1, nil)
 		must(t, err)
 		time.Sleep(5 * time.Second)
 		b.check(t, 3, 3)
-		if d, err := rf.DescribeSubscription(t.Context(), "billing"); err != nil || d.Turning() {
+		if d, err := rf.Admin().GetSubscription(t.Context(), "billing"); err != nil || d.Changing() {
 			t.Errorf("the turn is not over after 5 s: %v", err)
 		}
 		cancel()
@@ -205,7 +206,7 @@ func TestABatchWhoseHandlerFailsIsTriedAgain(t *testing.T) {
 				h := b.handler(0, nil)
 				var mu sync.Mutex
 				calls := 0
-				_, stop := batches(t, 40, 20, ringfence.SubscriptionConfig{}, func(ctx context.Context, ms []*ringfence.Message) []error {
+				_, stop := batches(t, 40, 20, admin.SubscriptionConfig{}, func(ctx context.Context, ms []*ringfence.Message) []error {
 					mu.Lock()
 					calls++
 					again := calls > 3 || len(ms) == 1
@@ -250,7 +251,7 @@ func TestABatchIsCancelledWhenItsPartitionIsLost(t *testing.T) {
 			}, &ringfence.ConsumeOptions{BatchSize: 10, BatchWait: time.Second})
 		}()
 		time.Sleep(10 * time.Second)
-		_, err := rf.SeekGroup(t.Context(), "g", ringfence.SeekEarliest, nil)
+		_, err := rf.Admin().SeekGroup(t.Context(), "g", ringfence.SeekEarliest, nil)
 		must(t, err)
 		time.Sleep(10 * time.Second)
 		cancel()
@@ -263,7 +264,7 @@ func TestABatchIsCancelledWhenItsPartitionIsLost(t *testing.T) {
 
 func TestOptionsOfBatchesAreChecked(t *testing.T) {
 	t.Parallel()
-	rf := newSubscriptionOf(t, 1, ringfence.SubscriptionConfig{})
+	rf := newSubscriptionOf(t, 1, admin.SubscriptionConfig{})
 	h := func(context.Context, []*ringfence.Message) []error { return nil }
 	one := func(context.Context, *ringfence.Message) error { return nil }
 	for name, o := range map[string]ringfence.SubscribeOptions{

@@ -29,7 +29,7 @@ func benchConsume(b *testing.B, partitions int) {
 	if err := rf.EnsureTopic(ctx, "orders", ringfence.TopicConfig{Partitions: partitions}); err != nil {
 		b.Fatal(err)
 	}
-	d, err := rf.DescribeTopic(ctx, "orders")
+	d, err := rf.Admin().DescribeTopic(ctx, "orders")
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/registry"
 )
@@ -39,13 +40,13 @@ func TestACheckpointThatCannotBeReadStopsItsPartitionOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	overwrite(t, rf, g.CheckpointKey(1), `{"positions":[{"storage":0,"partition":1,"next":-1}]}`)
-	info, err := rf.DescribeGroup(t.Context(), "g")
+	info, err := rf.Admin().DescribeGroup(t.Context(), "g")
 	if err != nil || !strings.Contains(info.Units[1].Positions[0].Damaged, "nothing is read before a seek") || info.Units[0].Positions[0].Damaged != "" {
 		t.Fatalf("it is described as %+v, %v", info, err)
 	}
 	again := newRecorder()
 	produce(t, rf, "orders", 60, 60, 30)
-	topic, err := rf.DescribeTopic(t.Context(), "orders")
+	topic, err := rf.Admin().DescribeTopic(t.Context(), "orders")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +55,7 @@ func TestACheckpointThatCannotBeReadStopsItsPartitionOnly(t *testing.T) {
 	}
 	c = consume(t, rf, "orders", "g", again.handle, ringfence.ConsumeOptions{})
 	again.waitFor(t, int(of(0)+of(2)))
-	if _, err := rf.SeekGroup(t.Context(), "g", ringfence.SeekOffset(info.Units[1].Positions[0].Next), &ringfence.SeekOptions{Partitions: []int{1}}); err != nil {
+	if _, err := rf.Admin().SeekGroup(t.Context(), "g", ringfence.SeekOffset(info.Units[1].Positions[0].Next), &admin.SeekGroupOptions{Partitions: []int{1}}); err != nil {
 		t.Fatal(err)
 	}
 	again.waitFor(t, 60)
@@ -72,10 +73,10 @@ func TestAGroupThatCannotBeReadIsDeletedByForce(t *testing.T) {
 	produce(t, rf, "orders", 0, 5, 5)
 	c := consume(t, rf, "orders", "g", got.handle, ringfence.ConsumeOptions{})
 	got.waitFor(t, 5)
-	if err := rf.DeleteGroup(t.Context(), "g", nil); !errors.Is(err, ringfence.ErrConflict) {
+	if err := rf.Admin().DeleteGroup(t.Context(), "g", nil); !errors.Is(err, ringfence.ErrConflict) {
 		t.Errorf("with a member: %v; expected a conflict", err)
 	}
-	if err := rf.DeleteGroup(t.Context(), "g", &ringfence.DeleteGroupOptions{Force: true}); err != nil {
+	if err := rf.Admin().DeleteGroup(t.Context(), "g", &admin.DeleteGroupOptions{Force: true}); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-c.done; !errors.Is(err, ringfence.ErrNotFound) {
@@ -90,10 +91,10 @@ func TestAGroupThatCannotBeReadIsDeletedByForce(t *testing.T) {
 		t.Fatal(err)
 	}
 	overwrite(t, rf, g.MetaKey(), "{")
-	if err := rf.DeleteGroup(t.Context(), "g", nil); !errors.Is(err, ringfence.ErrCorrupt) || !strings.Contains(err.Error(), "group delete --force") {
+	if err := rf.Admin().DeleteGroup(t.Context(), "g", nil); !errors.Is(err, ringfence.ErrCorrupt) || !strings.Contains(err.Error(), "group delete --force") {
 		t.Errorf("without force: %v; expected that it can't be read, and what removes it", err)
 	}
-	if err := rf.DeleteGroup(t.Context(), "g", &ringfence.DeleteGroupOptions{Force: true}); err != nil {
+	if err := rf.Admin().DeleteGroup(t.Context(), "g", &admin.DeleteGroupOptions{Force: true}); err != nil {
 		t.Fatal(err)
 	}
 	snap, err := rf.Registry().List(t.Context(), "groups/g/")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
 )
 
 func reopen(t *testing.T, dir string) *ringfence.Client {
@@ -39,11 +40,11 @@ func TestADamagedTopicIsDeletedWithTheProgressOfItsGroups(t *testing.T) {
 	must(t, os.Truncate(files[0], 0))
 
 	rf = reopen(t, dir)
-	if err := rf.DeleteTopic(t.Context(), "t", nil); !errors.Is(err, ringfence.ErrConflict) {
+	if err := rf.Admin().DeleteTopic(t.Context(), "t", nil); !errors.Is(err, ringfence.ErrConflict) {
 		t.Errorf("without force: %v; expected ErrConflict", err)
 	}
-	must(t, rf.DeleteTopic(t.Context(), "t", &ringfence.DeleteTopicOptions{Force: true}))
-	if groups, err := rf.Groups(t.Context()); err != nil || len(groups) > 0 {
+	must(t, rf.Admin().DeleteTopic(t.Context(), "t", &admin.DeleteTopicOptions{Force: true}))
+	if groups, err := rf.Admin().ListGroups(t.Context()); err != nil || len(groups) > 0 {
 		t.Errorf("groups %v, %v; expected that none is left", groups, err)
 	}
 	must(t, rf.EnsureTopic(t.Context(), "t", ringfence.TopicConfig{Partitions: 1}))

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/history"
 )
 
@@ -80,8 +82,8 @@ func deliverUnderFire(t *testing.T, partitions, attempts int) *deliverers {
 		must(t, d.rf.Close())
 	})
 	must(t, d.rf.EnsureTopic(t.Context(), "a", ringfence.TopicConfig{Partitions: partitions}))
-	_, err = d.rf.EnsureSubscription(t.Context(), "s", ringfence.SubscriptionConfig{
-		Topic: "a", Retry: ringfence.Retry{Initial: 10 * time.Millisecond, Max: 50 * time.Millisecond, Attempts: attempts}, Hold: -1,
+	_, err = d.rf.Admin().CreateSubscription(t.Context(), "s", admin.SubscriptionConfig{
+		Topic: "a", Retry: admin.Retry{Initial: 10 * time.Millisecond, Max: 50 * time.Millisecond, Attempts: attempts}, Hold: -1,
 	})
 	must(t, err)
 	must(t, os.WriteFile(d.path(), nil, 0o600))
@@ -133,14 +135,14 @@ func (d *deliverers) through(n int, of func(key string) bool) func() bool {
 // letters are the dead letters, those that wait included, and by key those that failed.
 func (d *deliverers) letters() (n int, failed map[string][]int) {
 	d.t.Helper()
-	letters, err := d.rf.DeadLetters(d.t.Context(), "s", nil)
+	letters, err := d.rf.Admin().ListDeadLetters(d.t.Context(), "s", nil)
 	must(d.t, err)
 	failed = map[string][]int{}
 	for _, l := range letters {
-		if l.Failed {
+		if l.Status == api.Failed {
 			n, err := strconv.Atoi(string(l.Value))
 			must(d.t, err)
-			failed[string(l.Key)] = append(failed[string(l.Key)], n)
+			failed[l.KeyText()] = append(failed[l.KeyText()], n)
 		}
 	}
 	return len(letters), failed
@@ -167,7 +169,7 @@ func (d *deliverers) mend() {
 func (d *deliverers) redrive() {
 	d.t.Helper()
 	d.mend()
-	n, err := d.rf.Redrive(d.t.Context(), "s", nil)
+	n, err := d.rf.Admin().RedriveDeadLetters(d.t.Context(), "s", nil)
 	if must(d.t, err); n != len(poison) {
 		d.t.Errorf("redriven: %d", n)
 	}

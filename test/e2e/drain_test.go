@@ -20,7 +20,7 @@ func TestHandlersAreCancelledWhenTheirUnitIsLostWhileItDrains(t *testing.T) {
 		within time.Duration
 	}{
 		"fenced": {func(t *testing.T, s *stores, rf *ringfence.Client) {
-			if _, err := rf.SeekGroup(t.Context(), "g", ringfence.SeekEarliest, nil); err != nil {
+			if _, err := rf.Admin().SeekGroup(t.Context(), "g", ringfence.SeekEarliest, nil); err != nil {
 				t.Error(err)
 			}
 		}, time.Millisecond},

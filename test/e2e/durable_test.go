@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/commitlog/filelog"
 	"github.com/ringfence/ringfence/registry"
 	registrydriver "github.com/ringfence/ringfence/registry/driver"
@@ -32,7 +33,7 @@ func lazily(t *testing.T, dir string, backends ...ringfence.Backend) (lazy, stri
 		t.Cleanup(func() { must(t, (*rf).Close()) })
 	}
 	must(t, lazy.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 1}))
-	_, err := strict.DescribeTopic(t.Context(), "orders") // whoever opens it syncs what is there
+	_, err := strict.Admin().DescribeTopic(t.Context(), "orders") // whoever opens it syncs what is there
 	must(t, err)
 	return lazy, strict
 }
@@ -42,12 +43,12 @@ func lazily(t *testing.T, dir string, backends ...ringfence.Backend) (lazy, stri
 func kept(t *testing.T, strict *ringfence.Client, group string, offset int64) {
 	t.Helper()
 	waitFor(t, "a checkpoint", func() bool {
-		g, err := strict.DescribeGroup(t.Context(), group)
+		g, err := strict.Admin().DescribeGroup(t.Context(), group)
 		if err != nil || len(g.Units) == 0 || g.Units[0].Positions[0].Checkpoint < offset {
 			return false
 		}
 		if at := g.Units[0].Positions[0]; at.Checkpoint > at.Next {
-			info, err := strict.DescribeTopic(t.Context(), "orders")
+			info, err := strict.Admin().DescribeTopic(t.Context(), "orders")
 			must(t, err)
 			if end := info.Storage[0].Partitions[0].Next; at.Checkpoint > end {
 				t.Fatalf("the checkpoint is at %d, and what is durable ends at %d", at.Checkpoint, end)
@@ -92,7 +93,7 @@ func TestAStartAtTheEndIsNotStoredBeforeThatIsDurable(t *testing.T) {
 	lazy, strict := lazily(t, dir, ringfence.Backend{Scheme: "checked", OpenRegistry: func(context.Context, *url.URL, registrydriver.Options) (*registry.Registry, error) {
 		return registry.New(reg), nil
 	}})
-	info, err := strict.DescribeTopic(t.Context(), "orders")
+	info, err := strict.Admin().DescribeTopic(t.Context(), "orders")
 	must(t, err)
 	log, err := filelog.Open(t.Context(), filelog.Config{Dir: dir})
 	must(t, err)
@@ -124,14 +125,14 @@ func TestAStartAtTheEndIsNotStoredBeforeThatIsDurable(t *testing.T) {
 func TestAParkedRecordIsDurableBeforeTheProgressBehindIt(t *testing.T) {
 	t.Parallel()
 	lazy, strict := lazily(t, t.TempDir())
-	d, err := lazy.EnsureSubscription(t.Context(), "s", ringfence.SubscriptionConfig{Topic: "orders", Hold: -1, Retry: ringfence.Retry{Initial: time.Hour, Max: time.Hour}})
+	d, err := lazy.Admin().CreateSubscription(t.Context(), "s", admin.SubscriptionConfig{Topic: "orders", Hold: -1, Retry: admin.Retry{Initial: time.Hour, Max: time.Hour}})
 	must(t, err)
 	stop := subscribe(t, lazy, "s", func(context.Context, *ringfence.Message) error { return errors.New("not now") })
 	for i := range 5 {
 		_, err := lazy.Produce(t.Context(), "orders", ringfence.Message{Key: []byte{byte(i)}})
 		must(t, err)
 		kept(t, strict, d.Group(), int64(i)+1)
-		b, err := strict.Backlog(t.Context(), "s")
+		b, err := strict.Admin().CountBacklog(t.Context(), "s")
 		must(t, err)
 		if b.Parked.Records < i+1 {
 			t.Fatalf("the progress of record %d is durable, and of the parked records only %d", i, b.Parked.Records)

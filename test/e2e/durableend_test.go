@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/commitlog/filelog"
@@ -58,11 +59,11 @@ func TestWhoIsSentToTheEndMissesNothingAfterALossOfPower(t *testing.T) {
 	t.Parallel()
 	for what, send := range map[string]func(rf *ringfence.Client) error{
 		"group": func(rf *ringfence.Client) error {
-			_, err := rf.SeekGroup(t.Context(), "g", ringfence.SeekLatest, nil)
+			_, err := rf.Admin().SeekGroup(t.Context(), "g", ringfence.SeekLatest, nil)
 			return err
 		},
 		"subscription": func(rf *ringfence.Client) error {
-			_, err := rf.ResetSubscription(t.Context(), "s", ringfence.SeekTime(time.Now().Add(time.Hour)), nil)
+			_, err := rf.Admin().ResetSubscription(t.Context(), "s", ringfence.SeekTime(time.Now().Add(time.Hour)), nil)
 			return err
 		},
 	} {
@@ -72,7 +73,7 @@ func TestWhoIsSentToTheEndMissesNothingAfterALossOfPower(t *testing.T) {
 				disk, reg := vfs.NewMem(seed), memregistry.NewStore()
 				rf := powered(t, disk.Process(), reg)
 				must(t, rf.EnsureTopic(t.Context(), "a", ringfence.TopicConfig{Partitions: 1}))
-				_, err := rf.EnsureSubscription(t.Context(), "s", ringfence.SubscriptionConfig{Topic: "a"})
+				_, err := rf.Admin().CreateSubscription(t.Context(), "s", admin.SubscriptionConfig{Topic: "a"})
 				must(t, err)
 				produce(t, rf, "a", 0, 1, 1)
 				got := newRecorder()
@@ -82,7 +83,7 @@ func TestWhoIsSentToTheEndMissesNothingAfterALossOfPower(t *testing.T) {
 				produce(t, rf, "a", 1, 199, 1)
 				must(t, send(rf))
 				rf = powered(t, disk.Crash(), reg)
-				info, err := rf.DescribeTopic(t.Context(), "a")
+				info, err := rf.Admin().DescribeTopic(t.Context(), "a")
 				must(t, err)
 				if end := info.Storage[0].Partitions[0].Next; end != 200 {
 					t.Errorf("seed %d: sent to offset 200, and after a loss of power the partition ends at %d", seed, end)

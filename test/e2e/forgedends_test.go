@@ -25,9 +25,9 @@ func TestAnEndThatIsNotTheLogsIsTold(t *testing.T) {
 				_, err := rf.Produce(t.Context(), "t", ringfence.Message{Key: []byte("k"), Value: []byte("v")})
 				must(t, err)
 			}
-			_, err := rf.AddStorage(t.Context(), "t", 2)
+			_, err := rf.Admin().AddStorage(t.Context(), "t", 2)
 			must(t, err)
-			_, err = rf.SwitchProduce(t.Context(), "t")
+			_, err = rf.Admin().SwitchProduce(t.Context(), "t")
 			must(t, err)
 			change := func() {
 				reg := s.reg.Open()

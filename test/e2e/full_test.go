@@ -46,7 +46,7 @@ func TestAFullDiskIsAPauseForProducersAndNothingElse(t *testing.T) {
 	late := open() // another process, and another member, on the full disk
 	b := consume(t, late, "orders", "g", got.handle, ringfence.ConsumeOptions{Member: "b"})
 	waitFor(t, "the second member to get its share", func() bool {
-		info, err := late.DescribeGroup(t.Context(), "g")
+		info, err := late.Admin().DescribeGroup(t.Context(), "g")
 		return err == nil && len(info.Members) == 2 && info.Members[1].Units == 2
 	})
 	if err := late.EnsureTopic(t.Context(), "more", ringfence.TopicConfig{Partitions: 4}); !errors.Is(err, syscall.ENOSPC) {

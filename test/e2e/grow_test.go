@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
-	"github.com/ringfence/ringfence/topic"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 )
 
 // tallies is what consumers saw: of each key, numbers from 0 in order, each once.
@@ -60,7 +61,7 @@ func (l *tallies) wait(t *testing.T, total int) {
 		case <-timeout:
 			t.Errorf("waited for %d records, got %d", total, have)
 			if l.rf != nil {
-				info, err := l.rf.DescribeGroup(t.Context(), "g")
+				info, err := l.rf.Admin().DescribeGroup(t.Context(), "g")
 				t.Logf("lag %d, assignment %+v, %v", info.Lag, info.Assignment, err)
 				for _, u := range info.Units {
 					t.Logf("%+v", u)
@@ -135,10 +136,10 @@ func (s *source) send(t *testing.T, rf *ringfence.Client, rounds int) {
 
 func growTopic(t *testing.T, rf *ringfence.Client, partitions int) {
 	t.Helper()
-	if _, err := rf.AddStorage(t.Context(), "a", partitions); err != nil {
+	if _, err := rf.Admin().AddStorage(t.Context(), "a", partitions); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := rf.SwitchProduce(t.Context(), "a"); err != nil {
+	if _, err := rf.Admin().SwitchProduce(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -162,7 +163,7 @@ func growConsumed(t *testing.T, counts []int, router string, members int) {
 	s, l := newStores(), newTallies()
 	rf, other := s.open(t), s.open(t)
 	l.rf = rf
-	if err := rf.EnsureTopic(t.Context(), "a", ringfence.TopicConfig{Partitions: counts[0], Router: topic.Router(router)}); err != nil {
+	if err := rf.EnsureTopic(t.Context(), "a", ringfence.TopicConfig{Partitions: counts[0], Router: api.Router(router)}); err != nil {
 		t.Fatal(err)
 	}
 	var src source
@@ -189,7 +190,7 @@ func finished(t *testing.T, rf *ringfence.Client, counts []int) {
 	t.Helper()
 	timeout := time.After(60 * time.Second)
 	for {
-		info, err := rf.DescribeGroup(t.Context(), "g")
+		info, err := rf.Admin().DescribeGroup(t.Context(), "g")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -259,7 +260,7 @@ func TestLatestIsOnlyForWhatTheGroupFound(t *testing.T) {
 	stop := latest()
 	// Both partitions must have their start before more is produced.
 	for {
-		info, err := rf.DescribeGroup(t.Context(), "g")
+		info, err := rf.Admin().DescribeGroup(t.Context(), "g")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -294,16 +295,16 @@ func TestASeekAcrossStorageTopicsRepeatsInOrder(t *testing.T) {
 	stop := l.member(t, s.open(t), "m")
 	l.wait(t, 15*growKeys)
 	finished(t, rf, []int{2, 4, 8})
-	if _, err := rf.SeekGroup(t.Context(), "g", ringfence.SeekOffset(0), nil); !errors.Is(err, ringfence.ErrInvalid) {
+	if _, err := rf.Admin().SeekGroup(t.Context(), "g", ringfence.SeekOffset(0), nil); !errors.Is(err, ringfence.ErrInvalid) {
 		t.Errorf("an offset without a storage topic: %v; expected Invalid", err)
 	}
 	for k := range growKeys {
 		l.next[fmt.Sprintf("k%d", k)] = 0
 	}
 	first := 0
-	moved, err := rf.SeekGroup(t.Context(), "g", ringfence.SeekOffset(0), &ringfence.SeekOptions{Storage: &first})
-	if err != nil || len(moved) != 14 {
-		t.Fatalf("%d partitions moved, %v; expected that those of later storage topics follow", len(moved), err)
+	moved, err := rf.Admin().SeekGroup(t.Context(), "g", ringfence.SeekOffset(0), &admin.SeekGroupOptions{Storage: &first})
+	if err != nil || len(moved.Positions) != 14 {
+		t.Fatalf("%+v, %v; expected 14 partitions, as those of later storage topics follow", moved, err)
 	}
 	l.wait(t, 30*growKeys)
 	finished(t, rf, []int{2, 4, 8})

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/testserver"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/pgregistry"
@@ -128,10 +129,10 @@ func (n *neighbourhood) prosper(group string, pace time.Duration) time.Duration 
 	}, ringfence.ConsumeOptions{Concurrency: 4, Events: d.events()})
 	got.waitFor(n.t, n.messages)
 	took := time.Since(began)
-	var g ringfence.GroupInfo
+	var g api.Group
 	waitFor(n.t, "the healthy group's checkpoints to reach the end", func() (ok bool) {
 		var err error
-		g, err = n.rf.DescribeGroup(n.t.Context(), group)
+		g, err = n.rf.Admin().DescribeGroup(n.t.Context(), group)
 		return err == nil && g.Lag == 0
 	})
 	if lines := d.read(); len(lines) > 0 {
@@ -154,7 +155,7 @@ func (n *neighbourhood) prosper(group string, pace time.Duration) time.Duration 
 func (n *neighbourhood) stuck() {
 	n.t.Helper()
 	for _, name := range []string{"slow", "poisoned"} {
-		g, err := n.rf.DescribeGroup(n.t.Context(), name)
+		g, err := n.rf.Admin().DescribeGroup(n.t.Context(), name)
 		if err != nil || g.Lag != int64(n.messages) {
 			n.t.Errorf("group %s has a lag of %d, %v; expected all of %d", name, g.Lag, err, n.messages)
 		}
@@ -222,7 +223,7 @@ func TestADamagedGroupHidesNoOther(t *testing.T) {
 	n.prosper("a", 0)
 	n.prosper("z", 0)
 	n.join("m", newRecorder().handle, ringfence.ConsumeOptions{})
-	before, err := n.rf.Groups(t.Context())
+	before, err := n.rf.Admin().ListGroups(t.Context())
 	if err != nil || len(before) != 3 {
 		t.Fatalf("groups %+v, %v", before, err)
 	}
@@ -245,7 +246,7 @@ func TestADamagedGroupHidesNoOther(t *testing.T) {
 	n.leave()
 	for _, e := range kept {
 		store(e, []byte("{not JSON"))
-		after, err := n.rf.Groups(t.Context())
+		after, err := n.rf.Admin().ListGroups(t.Context())
 		unit := strings.Contains(e.Key, "/owners/")     // stops that unit only
 		plan := strings.HasSuffix(e.Key, "/assignment") // stops nothing: it is made anew
 		if err != nil || len(after) != 3 || unit && after[1].Topic != "orders" {
@@ -257,10 +258,10 @@ func TestADamagedGroupHidesNoOther(t *testing.T) {
 		if !reflect.DeepEqual(after[0], before[0]) || !reflect.DeepEqual(after[2], before[2]) {
 			t.Errorf("with %s damaged the others are %+v and %+v; expected what they were", e.Key, after[0], after[2])
 		}
-		info, err := n.rf.DescribeGroup(t.Context(), "m")
+		info, err := n.rf.Admin().DescribeGroup(t.Context(), "m")
 		switch {
 		case unit:
-			named := slices.ContainsFunc(info.Units, func(u ringfence.UnitInfo) bool { return strings.Contains(u.Positions[0].Damaged, e.Key) })
+			named := slices.ContainsFunc(info.Units, func(u api.Unit) bool { return strings.Contains(u.Positions[0].Damaged, e.Key) })
 			if err != nil || !named {
 				t.Errorf("with %s damaged the group is described as %+v, %v; expected it to be named", e.Key, info, err)
 			}
@@ -271,7 +272,7 @@ func TestADamagedGroupHidesNoOther(t *testing.T) {
 		case !errors.Is(err, ringfence.ErrCorrupt):
 			t.Errorf("with %s damaged the group is described: %v; expected ErrCorrupt", e.Key, err)
 		}
-		if err := n.rf.DeleteTopic(t.Context(), "orders", nil); !errors.Is(err, ringfence.ErrConflict) || !strings.Contains(err.Error(), " m,") && !strings.Contains(err.Error(), `"m"`) {
+		if err := n.rf.Admin().DeleteTopic(t.Context(), "orders", nil); !errors.Is(err, ringfence.ErrConflict) || !strings.Contains(err.Error(), " m,") && !strings.Contains(err.Error(), `"m"`) {
 			t.Errorf("the topic is deleted beside a group that can't be read: %v; expected a conflict that names it", err)
 		}
 		store(e, e.Value)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
 )
 
 // owed has a handler's work done by somebody else, after it has returned.
@@ -51,10 +52,10 @@ func (o *owed) late(long time.Duration, h ringfence.Handler) ringfence.Handler {
 // All that a subscription does with what a handler returns, it does with what it answers later.
 func TestASubscriptionTreatsAnAnswerThatComesLaterAsAReturn(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]ringfence.SubscriptionConfig{
-		"held":    {Retry: ringfence.Retry{Attempts: 4}},
-		"parked":  {Retry: ringfence.Retry{Attempts: 4}, Hold: -1},
-		"limited": {Retry: ringfence.Retry{Attempts: 4}, Hold: -1, Rate: 200, Concurrency: 3},
+	for name, c := range map[string]admin.SubscriptionConfig{
+		"held":    {Retry: admin.Retry{Attempts: 4}},
+		"parked":  {Retry: admin.Retry{Attempts: 4}, Hold: -1},
+		"limited": {Retry: admin.Retry{Attempts: 4}, Hold: -1, Rate: 200, Concurrency: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -91,7 +92,7 @@ func TestASubscriptionTreatsAnAnswerThatComesLaterAsAReturn(t *testing.T) {
 					t.Errorf("%d were at work at once; expected %d", o.most, c.Concurrency)
 				}
 				d.cure()
-				_, err := rf.Redrive(t.Context(), "billing", nil)
+				_, err := rf.Admin().RedriveDeadLetters(t.Context(), "billing", nil)
 				must(t, err)
 				time.Sleep(10 * time.Minute)
 				for k := range 12 {
@@ -115,7 +116,7 @@ func TestASubscriptionTreatsAnAnswerThatComesLaterAsAReturn(t *testing.T) {
 func TestAnOutageThatIsAnsweredLaterHoldsDeliveriesBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		rf := newSubscriptionOf(t, 1, ringfence.SubscriptionConfig{Retry: ringfence.Retry{Attempts: 3}, Hold: -1})
+		rf := newSubscriptionOf(t, 1, admin.SubscriptionConfig{Retry: admin.Retry{Attempts: 3}, Hold: -1})
 		produce(t, rf, "orders", 0, 200, 50)
 		var d delivered
 		var o owed
@@ -137,21 +138,21 @@ func TestAnOutageThatIsAnsweredLaterHoldsDeliveriesBack(t *testing.T) {
 func TestADrainWaitsForAnswersThatComeLater(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		rf := newSubscriptionOf(t, 1, ringfence.SubscriptionConfig{})
+		rf := newSubscriptionOf(t, 1, admin.SubscriptionConfig{})
 		produce(t, rf, "orders", 0, 30, 10)
 		var d delivered
 		var o owed
 		h := d.handler(func(*ringfence.Message) error { return nil })
 		stop := subscribe(t, rf, "billing", o.late(5*time.Second, h))
 		time.Sleep(time.Second)
-		_, err := rf.Pause(t.Context(), "billing", &ringfence.PauseOptions{Reason: "a test"})
+		_, err := rf.Admin().PauseSubscription(t.Context(), "billing", &admin.PauseSubscriptionOptions{Reason: "a test"})
 		must(t, err)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if got := len(d.tries); got != 10 {
 			t.Fatalf("%d records were tried; expected the 10 that were out when it was paused", got)
 		}
-		_, err = rf.Resume(t.Context(), "billing")
+		_, err = rf.Admin().ResumeSubscription(t.Context(), "billing")
 		must(t, err)
 		time.Sleep(time.Second)
 		began := time.Now()
@@ -179,7 +180,7 @@ func TestATurnWaitsForAnswersThatComeLater(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				rf := newSubscriptionOf(t, 4, ringfence.SubscriptionConfig{})
+				rf := newSubscriptionOf(t, 4, admin.SubscriptionConfig{})
 				produce(t, rf, "orders", 0, 40, 20)
 				var mu sync.Mutex
 				tries, out, stale := map[string]int{}, map[string]bool{}, 0
@@ -208,12 +209,12 @@ func TestATurnWaitsForAnswersThatComeLater(t *testing.T) {
 					return nil
 				}, &ringfence.SubscribeOptions{DrainTimeout: 10 * time.Second})
 				time.Sleep(time.Second)
-				_, err := rf.Reshard(t.Context(), "billing", 2, nil)
+				_, err := rf.Admin().ReshardSubscription(t.Context(), "billing", 2, nil)
 				must(t, err)
 				time.Sleep(time.Minute)
-				d, err := rf.DescribeSubscription(t.Context(), "billing")
+				d, err := rf.Admin().GetSubscription(t.Context(), "billing")
 				must(t, err)
-				if d.Turning() || d.Set().Shards != 2 {
+				if d.Changing() || d.Set().Shards != 2 {
 					t.Errorf("the turn is not over: %+v", d.Sets)
 				}
 				time.Sleep(2 * time.Hour)
@@ -243,7 +244,7 @@ func TestAnAnswerForALostPartitionCountsForNothing(t *testing.T) {
 		produce(t, rf, "orders", 0, 1, 1)
 		type out struct {
 			ctx   context.Context
-			later *ringfence.Later
+			later ringfence.Later
 		}
 		came := make(chan out, 2)
 		c := consume(t, rf, "orders", "g", func(ctx context.Context, m *ringfence.Message) error {
@@ -252,7 +253,7 @@ func TestAnAnswerForALostPartitionCountsForNothing(t *testing.T) {
 		}, ringfence.ConsumeOptions{})
 		first := <-came
 		synctest.Wait() // the handler has returned
-		_, err := rf.SeekGroup(t.Context(), "g", ringfence.SeekEarliest, nil)
+		_, err := rf.Admin().SeekGroup(t.Context(), "g", ringfence.SeekEarliest, nil)
 		must(t, err)
 		<-first.ctx.Done()
 		if cause, err := context.Cause(first.ctx), first.later.Answer(nil); !errors.Is(cause, ringfence.ErrFenced) || !errors.Is(err, ringfence.ErrFenced) {
@@ -292,7 +293,7 @@ func TestLaterIsCalledWhileTheHandlerRuns(t *testing.T) {
 func TestARedeliveryWaitsForARecordThatIsOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		rf := newSubscriptionOf(t, 1, ringfence.SubscriptionConfig{Retry: ringfence.Retry{Initial: time.Second, Max: time.Second, Attempts: 20}, Hold: -1, Concurrency: 2})
+		rf := newSubscriptionOf(t, 1, admin.SubscriptionConfig{Retry: admin.Retry{Initial: time.Second, Max: time.Second, Attempts: 20}, Hold: -1, Concurrency: 2})
 		produce(t, rf, "orders", 0, 60, 20)
 		var d delivered
 		var o owed

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
 )
 
 // A copy of a message is as good as the message: what it is answered by counts, as long as the handler is there
@@ -21,7 +22,7 @@ func TestACopyOfAMessageIsAnsweredLaterToo(t *testing.T) {
 			produce(t, rf, "orders", 0, 2, 2)
 			type owed struct {
 				copied ringfence.Message
-				later  *ringfence.Later
+				later  ringfence.Later
 			}
 			came := make(chan owed, 9)
 			next := func() owed {
@@ -45,7 +46,7 @@ func TestACopyOfAMessageIsAnsweredLaterToo(t *testing.T) {
 				return nil
 			}
 			if subscribed {
-				_, err := rf.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{Topic: "orders", Retry: ringfence.Retry{Initial: time.Millisecond, Max: time.Millisecond}})
+				_, err := rf.Admin().CreateSubscription(t.Context(), "billing", admin.SubscriptionConfig{Topic: "orders", Retry: admin.Retry{Initial: time.Millisecond, Max: time.Millisecond}})
 				must(t, err)
 				defer subscribe(t, rf, "billing", h)()
 			} else {
@@ -53,7 +54,7 @@ func TestACopyOfAMessageIsAnsweredLaterToo(t *testing.T) {
 			}
 			for range 2 {
 				o := next()
-				if o.later == nil {
+				if o.later == (ringfence.Later{}) {
 					continue
 				}
 				if err := o.later.Answer(errors.New("no")); err != nil {

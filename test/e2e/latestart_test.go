@@ -73,7 +73,7 @@ func TestAStartThatArrivesLateUndoesNothing(t *testing.T) {
 	got := newRecorder()
 	c := consume(t, rf, "orders", "g", got.handle, ringfence.ConsumeOptions{From: ringfence.Latest, CommitInterval: time.Millisecond})
 	at := func() int64 {
-		info, err := rf.DescribeGroup(t.Context(), "g")
+		info, err := rf.Admin().DescribeGroup(t.Context(), "g")
 		if err != nil || len(info.Units) == 0 || len(info.Units[0].Positions) == 0 {
 			return -1
 		}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
 	registrypkg "github.com/ringfence/ringfence/registry"
@@ -116,8 +118,8 @@ func TestAGroupThatComesWhileItsTopicIsDeletedHasNoProgressInTheNext(t *testing.
 	must(t, rf.EnsureTopic(t.Context(), "orders", shape))
 	produce(t, rf, "orders", 0, 20, 5)
 	deleter := s.still(t, marksDeleted, func() { consumeAll(t, rf, 20) })
-	must(t, deleter.DeleteTopic(t.Context(), "orders", &ringfence.DeleteTopicOptions{Force: true}))
-	groups, err := rf.Groups(t.Context())
+	must(t, deleter.Admin().DeleteTopic(t.Context(), "orders", &admin.DeleteTopicOptions{Force: true}))
+	groups, err := rf.Admin().ListGroups(t.Context())
 	must(t, err)
 	if len(groups) > 0 {
 		t.Errorf("of the topic %+v is left", groups)
@@ -147,15 +149,15 @@ func TestADeletionThatFindsNewUsersOfItsTopicTakesNothing(t *testing.T) {
 				go func() { ended <- rf.Consume(ctx, "orders", "ledger", r.handle, nil) }() // received below
 				r.waitFor(t, 20)
 			default:
-				_, err := rf.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{Topic: "orders"})
+				_, err := rf.Admin().CreateSubscription(t.Context(), "billing", admin.SubscriptionConfig{Topic: "orders"})
 				must(t, err)
 			}
 		})
-		err := deleter.DeleteTopic(t.Context(), "orders", &ringfence.DeleteTopicOptions{Force: what != "a group"})
+		err := deleter.Admin().DeleteTopic(t.Context(), "orders", &admin.DeleteTopicOptions{Force: what != "a group"})
 		if !errors.Is(err, ringfence.ErrConflict) {
 			t.Errorf("%s: the deletion ended with %v", what, err)
 		}
-		info, err := s.open(t).DescribeTopic(t.Context(), "orders")
+		info, err := s.open(t).Admin().DescribeTopic(t.Context(), "orders")
 		must(t, err)
 		if next := info.Storage[0].Partitions[0].Next + info.Storage[0].Partitions[1].Next; next != 20 {
 			t.Errorf("%s: %d records are there", what, next)
@@ -187,7 +189,7 @@ func TestADeletionThatSomebodyElseFinishesIsNotTakenBack(t *testing.T) {
 			t.Errorf("who finishes it and dies ended with %v", err)
 		}
 	})
-	if err := deleter.DeleteTopic(t.Context(), "orders", nil); !errors.Is(err, ringfence.ErrConflict) {
+	if err := deleter.Admin().DeleteTopic(t.Context(), "orders", nil); !errors.Is(err, ringfence.ErrConflict) {
 		t.Errorf("it ended with %v", err)
 	}
 	must(t, rf.EnsureTopic(t.Context(), "orders", shape))
@@ -206,7 +208,7 @@ func TestTheNextTopicHasNoGroupsOfADeletionThatWasCutShort(t *testing.T) {
 	ctx, die := context.WithCancel(t.Context())
 	defer die()
 	deleter := s.standing(t, &standing{before: marksDeleted, during: func() { consumeAll(t, rf, 20) }, after: die})
-	if err := deleter.DeleteTopic(ctx, "orders", &ringfence.DeleteTopicOptions{Force: true}); !errors.Is(err, context.Canceled) {
+	if err := deleter.Admin().DeleteTopic(ctx, "orders", &admin.DeleteTopicOptions{Force: true}); !errors.Is(err, context.Canceled) {
 		t.Errorf("it ended with %v", err)
 	}
 	must(t, rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 2}))
@@ -222,17 +224,17 @@ func TestAMemberOfAnEarlierTopicFoundsNoGroupOfTheNext(t *testing.T) {
 		s := newStores()
 		rf := s.open(t)
 		must(t, rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 2}))
-		_, err := rf.AddStorage(t.Context(), "orders", 4)
+		_, err := rf.Admin().AddStorage(t.Context(), "orders", 4)
 		must(t, err)
-		_, err = rf.SwitchProduce(t.Context(), "orders")
+		_, err = rf.Admin().SwitchProduce(t.Context(), "orders")
 		must(t, err)
-		retired, err := rf.RetireStorage(t.Context(), "orders", nil)
+		retired, err := rf.Admin().RetireStorage(t.Context(), "orders", nil)
 		must(t, err)
 		if len(retired.Retired) != 1 {
 			t.Fatalf("%+v", retired)
 		}
 		member := s.still(t, founds, func() {
-			must(t, rf.DeleteTopic(t.Context(), "orders", nil))
+			must(t, rf.Admin().DeleteTopic(t.Context(), "orders", nil))
 			must(t, rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 2}))
 			produce(t, rf, "orders", 0, 20, 5)
 		})
@@ -247,7 +249,7 @@ func TestAMemberOfAnEarlierTopicFoundsNoGroupOfTheNext(t *testing.T) {
 		if n := r.count(); n != 20 {
 			t.Errorf("the group of the next topic got %d of 20 records", n)
 		}
-		g, err := rf.DescribeGroup(t.Context(), "ledger")
+		g, err := rf.Admin().DescribeGroup(t.Context(), "ledger")
 		must(t, err)
 		if len(g.Units) != 2 {
 			t.Errorf("it has %d units", len(g.Units))
@@ -264,12 +266,12 @@ func TestAMemberOfAnEarlierTopicChangesNoGroupOfTheNext(t *testing.T) {
 		rf := s.open(t)
 		must(t, rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 2}))
 		produce(t, rf, "orders", 0, 10, 5)
-		_, err := rf.AddStorage(t.Context(), "orders", 4)
+		_, err := rf.Admin().AddStorage(t.Context(), "orders", 4)
 		must(t, err)
-		_, err = rf.SwitchProduce(t.Context(), "orders")
+		_, err = rf.Admin().SwitchProduce(t.Context(), "orders")
 		must(t, err)
 		member := s.standing(t, &standing{before: founds, enter: true, deaf: 3 * time.Second, during: func() {
-			must(t, rf.DeleteTopic(t.Context(), "orders", nil))
+			must(t, rf.Admin().DeleteTopic(t.Context(), "orders", nil))
 			must(t, rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 2}))
 			produce(t, rf, "orders", 0, 20, 5)
 			consumeAll(t, rf, 20)
@@ -286,7 +288,7 @@ func TestAMemberOfAnEarlierTopicChangesNoGroupOfTheNext(t *testing.T) {
 		if n := r.count(); n != 20 || old.count() > 0 {
 			t.Errorf("the group of the next topic got %d of 20 records, and the member of the earlier one %d", n, old.count())
 		}
-		g, err := rf.DescribeGroup(t.Context(), "ledger")
+		g, err := rf.Admin().DescribeGroup(t.Context(), "ledger")
 		must(t, err)
 		if len(g.Units) != 2 {
 			t.Errorf("it has %d units", len(g.Units))
@@ -303,19 +305,19 @@ func TestAnOrderForOneLifeIsNotCarriedOutInTheNext(t *testing.T) {
 		order  func(*ringfence.Client) error
 	}{
 		"a limit": {subscription, func(rf *ringfence.Client) error {
-			_, err := rf.Limit(t.Context(), "billing", ringfence.Limits{Rate: 7}, nil)
+			_, err := rf.Admin().LimitSubscription(t.Context(), "billing", api.Limits{Rate: 7}, nil)
 			return err
 		}},
 		"a pause": {subscription, func(rf *ringfence.Client) error {
-			_, err := rf.Pause(t.Context(), "billing", nil)
+			_, err := rf.Admin().PauseSubscription(t.Context(), "billing", nil)
 			return err
 		}},
 		"other shards": {subscription, func(rf *ringfence.Client) error {
-			_, err := rf.Reshard(t.Context(), "billing", 1, nil)
+			_, err := rf.Admin().ReshardSubscription(t.Context(), "billing", 1, nil)
 			return err
 		}},
 		"a paused group": {func(p registrydriver.Put) bool { return p.Key == "groups/ledger/control" }, func(rf *ringfence.Client) error {
-			return rf.PauseGroup(t.Context(), "ledger")
+			return rf.Admin().PauseGroup(t.Context(), "ledger", nil)
 		}},
 	} {
 		s := newStores()
@@ -323,24 +325,24 @@ func TestAnOrderForOneLifeIsNotCarriedOutInTheNext(t *testing.T) {
 		must(t, rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 2}))
 		produce(t, rf, "orders", 0, 10, 5)
 		begin := func() {
-			_, err := rf.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{Topic: "orders"})
+			_, err := rf.Admin().CreateSubscription(t.Context(), "billing", admin.SubscriptionConfig{Topic: "orders"})
 			must(t, err)
 			consumeAll(t, rf, 10)
 		}
 		begin()
 		slow := s.still(t, c.before, func() {
-			must(t, rf.DeleteSubscription(t.Context(), "billing", nil))
-			must(t, rf.DeleteGroup(t.Context(), "ledger", nil))
+			must(t, rf.Admin().DeleteSubscription(t.Context(), "billing", nil))
+			must(t, rf.Admin().DeleteGroup(t.Context(), "ledger", nil))
 			begin()
 		})
 		if err := c.order(slow); !errors.Is(err, ringfence.ErrNotFound) {
 			t.Errorf("%s: it ended with %v", what, err)
 		}
-		d, err := rf.DescribeSubscription(t.Context(), "billing")
+		d, err := rf.Admin().GetSubscription(t.Context(), "billing")
 		must(t, err)
-		g, err := rf.DescribeGroup(t.Context(), "ledger")
+		g, err := rf.Admin().DescribeGroup(t.Context(), "ledger")
 		must(t, err)
-		if d.Limits != nil || d.Paused != nil || d.Turning() || g.Paused {
+		if d.Limits != nil || d.Paused != nil || d.Changing() || g.Paused {
 			t.Errorf("%s: there is %+v, and the group is paused: %t", what, d, g.Paused)
 		}
 	}

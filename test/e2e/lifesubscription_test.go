@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
 	registrydriver "github.com/ringfence/ringfence/registry/driver"
 )
 
@@ -25,7 +26,7 @@ func TestNoTopicIsMadeAnewUnderASubscriptionOfTheLast(t *testing.T) {
 	ctx, die := context.WithCancel(t.Context())
 	defer die()
 	begin := func() {
-		_, err := rf.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{Topic: "orders"})
+		_, err := rf.Admin().CreateSubscription(t.Context(), "billing", admin.SubscriptionConfig{Topic: "orders"})
 		must(t, err)
 	}
 	deleter := s.standing(t, &standing{before: marksDeleted, after: die, during: func() {
@@ -38,20 +39,22 @@ func TestNoTopicIsMadeAnewUnderASubscriptionOfTheLast(t *testing.T) {
 			return nil
 		}))
 		eventually(t, "the dead letter", func() bool {
-			letters, err := rf.DeadLetters(t.Context(), "billing", nil)
+			letters, err := rf.Admin().ListDeadLetters(t.Context(), "billing", nil)
 			return err == nil && len(letters) == 2
 		})
 		stop()
 	}})
-	if err := deleter.DeleteTopic(ctx, "orders", &ringfence.DeleteTopicOptions{Force: true}); !errors.Is(err, context.Canceled) {
+	if err := deleter.Admin().DeleteTopic(ctx, "orders", &admin.DeleteTopicOptions{Force: true}); !errors.Is(err, context.Canceled) {
 		t.Errorf("it ended with %v", err)
 	}
-	for what, make := range map[string]func(context.Context, string, ringfence.TopicConfig) error{"ensured": rf.EnsureTopic, "created": rf.CreateTopic} {
+	for what, make := range map[string]func(context.Context, string, ringfence.TopicConfig) error{"ensured": rf.EnsureTopic, "created": func(ctx context.Context, name string, cfg ringfence.TopicConfig) error {
+		return rf.Admin().CreateTopic(ctx, name, admin.TopicConfig(cfg), &admin.CreateTopicOptions{MustBeNew: true})
+	}} {
 		if err := make(t.Context(), "orders", shape); !errors.Is(err, ringfence.ErrConflict) || !strings.Contains(err.Error(), "billing") {
 			t.Fatalf("the next topic is %s: %v", what, err)
 		}
 	}
-	must(t, rf.DeleteSubscription(t.Context(), "billing", &ringfence.DeleteSubscriptionOptions{Force: true}))
+	must(t, rf.Admin().DeleteSubscription(t.Context(), "billing", &admin.DeleteSubscriptionOptions{Force: true}))
 	must(t, rf.EnsureTopic(t.Context(), "orders", shape))
 	produce(t, rf, "orders", 0, 3, 1)
 	begin()
@@ -67,26 +70,26 @@ func TestASubscriptionIsMadeOfTheTopicThatIsThere(t *testing.T) {
 	s := newStores()
 	rf := s.open(t)
 	grow := func() {
-		_, err := rf.AddStorage(t.Context(), "orders", 1)
+		_, err := rf.Admin().AddStorage(t.Context(), "orders", 1)
 		must(t, err)
-		_, err = rf.SwitchProduce(t.Context(), "orders")
+		_, err = rf.Admin().SwitchProduce(t.Context(), "orders")
 		must(t, err)
 	}
 	must(t, rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 1}))
 	grow()
-	retired, err := rf.RetireStorage(t.Context(), "orders", nil)
+	retired, err := rf.Admin().RetireStorage(t.Context(), "orders", nil)
 	must(t, err)
 	if len(retired.Retired) != 1 {
 		t.Fatalf("%+v", retired)
 	}
 	maker := s.still(t, func(p registrydriver.Put) bool { return p.Key == "subscriptions/billing" }, func() {
-		must(t, rf.DeleteTopic(t.Context(), "orders", nil))
+		must(t, rf.Admin().DeleteTopic(t.Context(), "orders", nil))
 		must(t, rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 1}))
 		produce(t, rf, "orders", 0, 3, 1)
 		grow()
 		produce(t, rf, "orders", 3, 3, 1)
 	})
-	_, err = maker.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{Topic: "orders"})
+	_, err = maker.Admin().CreateSubscription(t.Context(), "billing", admin.SubscriptionConfig{Topic: "orders"})
 	must(t, err)
 	var d delivered
 	subscribe(t, rf, "billing", d.handler(fine))
@@ -102,14 +105,14 @@ func TestATopicIsNotDeletedUnderASubscriptionThatIsBeingMade(t *testing.T) {
 		return p.Key == "subscriptions/billing" && strings.Contains(string(p.Value), `"state":"ready"`)
 	}
 	maker := s.still(t, ready, func() {
-		if err := rf.DeleteTopic(t.Context(), "orders", &ringfence.DeleteTopicOptions{Force: true}); !errors.Is(err, ringfence.ErrConflict) {
+		if err := rf.Admin().DeleteTopic(t.Context(), "orders", &admin.DeleteTopicOptions{Force: true}); !errors.Is(err, ringfence.ErrConflict) {
 			t.Errorf("the deletion ended with %v", err)
 		}
-		if all, err := rf.Subscriptions(t.Context()); err != nil || len(all) > 0 {
+		if all, err := rf.Admin().ListSubscriptions(t.Context()); err != nil || len(all) > 0 {
 			t.Errorf("there are %+v, %v", all, err)
 		}
 	})
-	_, err := maker.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{Topic: "orders"})
+	_, err := maker.Admin().CreateSubscription(t.Context(), "billing", admin.SubscriptionConfig{Topic: "orders"})
 	must(t, err)
 	var d delivered
 	subscribe(t, rf, "billing", d.handler(fine))

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/internal/testlog"
 )
 
@@ -25,9 +26,9 @@ func TestAClientGoesOnWithTheNextTopicOfAName(t *testing.T) {
 		}
 		must(mine.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 4}))
 		produce(t, mine, "orders", 0, 10, 5)
-		before, err := mine.DescribeTopic(t.Context(), "orders")
+		before, err := mine.Admin().DescribeTopic(t.Context(), "orders")
 		must(err)
-		must(other.DeleteTopic(t.Context(), "orders", nil))
+		must(other.Admin().DeleteTopic(t.Context(), "orders", nil))
 		must(other.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 3, Hash: "fnv1a"}))
 		m := ringfence.Message{Key: []byte("k1"), Value: []byte("0")}
 		want, err := other.Produce(t.Context(), "orders", m)
@@ -57,15 +58,15 @@ func TestAClientGoesOnWithTheNextTopicOfAName(t *testing.T) {
 			cancel()
 			must(<-ended)
 		}
-		after, err := mine.DescribeTopic(t.Context(), "orders")
+		after, err := mine.Admin().DescribeTopic(t.Context(), "orders")
 		must(err)
-		if after.Life == before.Life || len(after.Storage[0].Partitions) != 3 {
+		if after.ID == before.ID || len(after.Storage[0].Partitions) != 3 {
 			t.Errorf("%s: the topic is %+v after %+v", how, after, before)
 		}
-		if err := mine.DeleteTopic(t.Context(), "orders", &ringfence.DeleteTopicOptions{Force: true, Life: before.Life}); !errors.Is(err, ringfence.ErrNotFound) {
+		if err := mine.Admin().DeleteTopic(t.Context(), "orders", &admin.DeleteTopicOptions{Force: true, ID: before.ID}); !errors.Is(err, ringfence.ErrNotFound) {
 			t.Errorf("%s: the topic that is gone is deleted: %v", how, err)
 		}
-		_, err = mine.DescribeTopic(t.Context(), "orders")
+		_, err = mine.Admin().DescribeTopic(t.Context(), "orders")
 		must(err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/memlog"
 	"github.com/ringfence/ringfence/topic"
@@ -45,7 +46,7 @@ func TestAClientOfTheOldLogLetsGoOfATopicThatMoved(t *testing.T) {
 	if err := rf.Consume(ctx, "orders", "billing", r.handle, nil); !errors.Is(err, ringfence.ErrConflict) {
 		t.Errorf("a consumer that begins ended with %v", err)
 	}
-	if err := rf.DeleteTopic(ctx, "orders", &ringfence.DeleteTopicOptions{Force: true}); !errors.Is(err, ringfence.ErrConflict) {
+	if err := rf.Admin().DeleteTopic(ctx, "orders", &admin.DeleteTopicOptions{Force: true}); !errors.Is(err, ringfence.ErrConflict) {
 		t.Errorf("the topic is deleted: %v", err)
 	}
 	must(errors.Join(log.Close(), reg.Close()))

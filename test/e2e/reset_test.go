@@ -8,20 +8,22 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/group/protocol"
 )
 
 // sent sends the subscription somewhere and waits for the end of that.
-func sent(t *testing.T, rf *ringfence.Client, to ringfence.SeekTarget, opts *ringfence.ResetOptions) *ringfence.Reset {
+func sent(t *testing.T, rf *ringfence.Client, to ringfence.SeekTarget, opts *admin.ResetSubscriptionOptions) *api.Reset {
 	t.Helper()
-	out, err := rf.ResetSubscription(t.Context(), "billing", to, opts)
+	out, err := rf.Admin().ResetSubscription(t.Context(), "billing", to, opts)
 	must(t, err)
 	turned(t, rf, "billing")
 	return out
 }
 
 // sums adds up what a reset does in all partitions.
-func sums(r *ringfence.Reset) (all ringfence.ResetPosition) {
+func sums(r *api.Reset) (all api.ResetPosition) {
 	for _, p := range r.Positions {
 		all.Again, all.Skipped = all.Again+p.Again, all.Skipped+p.Skipped
 		all.Anew, all.Kept, all.Dropped = all.Anew+p.Anew, all.Kept+p.Kept, all.Dropped+p.Dropped
@@ -40,7 +42,7 @@ func poisoned(m *ringfence.Message) error {
 // ends is where each partition of the topic ends.
 func ends(t *testing.T, rf *ringfence.Client) map[int]int64 {
 	t.Helper()
-	out, err := rf.ResetSubscription(t.Context(), "billing", ringfence.SeekLatest, &ringfence.ResetOptions{DryRun: true})
+	out, err := rf.Admin().ResetSubscription(t.Context(), "billing", ringfence.SeekLatest, &admin.ResetSubscriptionOptions{DryRun: true})
 	must(t, err)
 	all := map[int]int64{}
 	for _, p := range out.Positions {
@@ -63,7 +65,7 @@ func TestASubscriptionGoesBackWhileItIsDelivered(t *testing.T) {
 	}
 	letters := func(n int) func() bool {
 		return func() bool {
-			all, err := rf.DeadLetters(t.Context(), "billing", nil)
+			all, err := rf.Admin().ListDeadLetters(t.Context(), "billing", nil)
 			must(t, err)
 			return len(all) == n
 		}
@@ -80,18 +82,18 @@ func TestASubscriptionGoesBackWhileItIsDelivered(t *testing.T) {
 	}
 	eventually(t, "the good keys", good("1", "2", "3"))
 	eventually(t, "the dead letter, and what is behind it", letters(2))
-	before, err := rf.DescribeSubscription(t.Context(), "billing")
+	before, err := rf.Admin().GetSubscription(t.Context(), "billing")
 	must(t, err)
-	var plan *ringfence.Reset
+	var plan *api.Reset
 	eventually(t, "that all progress is stored", func() bool {
-		plan, err = rf.ResetSubscription(t.Context(), "billing", ringfence.SeekEarliest, &ringfence.ResetOptions{DryRun: true})
+		plan, err = rf.Admin().ResetSubscription(t.Context(), "billing", ringfence.SeekEarliest, &admin.ResetSubscriptionOptions{DryRun: true})
 		must(t, err)
-		return !slices.ContainsFunc(plan.Positions, func(p ringfence.ResetPosition) bool { return max(0, p.From) < p.Next })
+		return !slices.ContainsFunc(plan.Positions, func(p api.ResetPosition) bool { return max(0, p.From) < p.Next })
 	})
-	if all := sums(plan); plan.Begun || all != (ringfence.ResetPosition{Again: 22, Anew: 2}) {
+	if all := sums(plan); plan.Begun || all != (api.ResetPosition{Again: 22, Anew: 2}) {
 		t.Errorf("a dry run says %+v", plan)
 	}
-	if now, err := rf.DescribeSubscription(t.Context(), "billing"); err != nil || len(now.Sets) != 1 {
+	if now, err := rf.Admin().GetSubscription(t.Context(), "billing"); err != nil || len(now.Sets) != 1 {
 		t.Errorf("after dry runs: %+v, %v", now, err)
 	}
 	out := sent(t, rf, ringfence.SeekEarliest, nil)
@@ -100,12 +102,12 @@ func TestASubscriptionGoesBackWhileItIsDelivered(t *testing.T) {
 	}
 	eventually(t, "the good keys again", good("1", "2", "3", "1", "2", "3"))
 	eventually(t, "the dead letter once more, and what is behind it", letters(2))
-	now, err := rf.DescribeSubscription(t.Context(), "billing")
+	now, err := rf.Admin().GetSubscription(t.Context(), "billing")
 	if must(t, err); now.Set().ID == before.Set().ID || now.Set().Shards != 4 {
 		t.Errorf("shard sets after it: %+v", now.Sets)
 	}
 	d.cure()
-	_, err = rf.Redrive(t.Context(), "billing", nil)
+	_, err = rf.Admin().RedriveDeadLetters(t.Context(), "billing", nil)
 	must(t, err)
 	eventually(t, "the poisoned key", func() bool { return slices.Equal(d.of("k0"), []string{"1", "1", "2", "3"}) })
 }
@@ -125,7 +127,7 @@ func TestWhatIsParkedBelowStaysInFront(t *testing.T) {
 				produceKeys(t, rf, v)
 			}
 			eventually(t, "the dead letter, and what is behind it", func() bool {
-				all, err := rf.DeadLetters(t.Context(), "billing", nil)
+				all, err := rf.Admin().ListDeadLetters(t.Context(), "billing", nil)
 				must(t, err)
 				return len(all) == 2
 			})
@@ -137,22 +139,22 @@ func TestWhatIsParkedBelowStaysInFront(t *testing.T) {
 			produceKeys(t, rf, "4")
 			produceKeys(t, rf, "5")
 			for p, end := range at {
-				plan, err := rf.ResetSubscription(t.Context(), "billing", ringfence.SeekOffset(end), &ringfence.ResetOptions{Partitions: []int{p}, DropParked: drop, DryRun: true})
+				plan, err := rf.Admin().ResetSubscription(t.Context(), "billing", ringfence.SeekOffset(end), &admin.ResetSubscriptionOptions{Partitions: []int{p}, DropParked: drop, DryRun: true})
 				must(t, err)
 				if len(plan.Positions) != 1 || plan.Positions[0].To != end {
 					t.Errorf("partition %d would go to %+v", p, plan.Positions)
 				}
 			}
-			out, err := rf.ResetSubscription(t.Context(), "billing", ringfence.SeekLatest, &ringfence.ResetOptions{DropParked: drop})
+			out, err := rf.Admin().ResetSubscription(t.Context(), "billing", ringfence.SeekLatest, &admin.ResetSubscriptionOptions{DropParked: drop})
 			must(t, err)
-			want := ringfence.ResetPosition{Skipped: 16, Kept: 2}
+			want := api.ResetPosition{Skipped: 16, Kept: 2}
 			if drop {
 				want.Kept, want.Dropped = 0, 2
 			}
 			if all := sums(out); all != want {
 				t.Errorf("it is said to do %+v; expected %+v", all, want)
 			}
-			if _, err := rf.ResetSubscription(t.Context(), "billing", ringfence.SeekLatest, nil); !errors.Is(err, ringfence.ErrConflict) {
+			if _, err := rf.Admin().ResetSubscription(t.Context(), "billing", ringfence.SeekLatest, nil); !errors.Is(err, ringfence.ErrConflict) {
 				t.Errorf("a second reset: %v; expected ErrConflict", err)
 			}
 			produceKeys(t, rf, "6")
@@ -164,12 +166,12 @@ func TestWhatIsParkedBelowStaysInFront(t *testing.T) {
 				return
 			}
 			eventually(t, "what is new waits behind the dead letter", func() bool {
-				all, err := rf.DeadLetters(t.Context(), "billing", nil)
+				all, err := rf.Admin().ListDeadLetters(t.Context(), "billing", nil)
 				must(t, err)
-				return len(all) == 3 && all[0].Failed && string(all[2].Value) == "6"
+				return len(all) == 3 && all[0].Status == api.Failed && string(all[2].Value) == "6"
 			})
 			d.cure()
-			_, err = rf.Redrive(t.Context(), "billing", nil)
+			_, err = rf.Admin().RedriveDeadLetters(t.Context(), "billing", nil)
 			must(t, err)
 			eventually(t, "the redriven key", func() bool { return slices.Equal(d.of("k0"), []string{"1", "2", "3", "6"}) })
 		})
@@ -183,7 +185,7 @@ func TestOnePartitionOfASubscriptionGoesBack(t *testing.T) {
 	subscribe(t, rf, "billing", d.handler(fine))
 	produceKeys(t, rf, "1")
 	eventually(t, "all records", d.each("1"))
-	out := sent(t, rf, ringfence.SeekOffset(0), &ringfence.ResetOptions{Partitions: []int{2}})
+	out := sent(t, rf, ringfence.SeekOffset(0), &admin.ResetSubscriptionOptions{Partitions: []int{2}})
 	produceKeys(t, rf, "2")
 	eventually(t, "all records", d.last("2"))
 	twice := int64(0)
@@ -216,22 +218,22 @@ func TestAResetThatCantBeIsRefused(t *testing.T) {
 	t.Parallel()
 	_, rf := reshardable(t, "")
 	one := 1
-	for name, opts := range map[string]*ringfence.ResetOptions{
+	for name, opts := range map[string]*admin.ResetSubscriptionOptions{
 		"a partition that is not there": {Partitions: []int{4}}, "a storage topic that is not delivered": {Storage: &one},
 	} {
-		if _, err := rf.ResetSubscription(t.Context(), "billing", ringfence.SeekEarliest, opts); !errors.Is(err, ringfence.ErrInvalid) {
+		if _, err := rf.Admin().ResetSubscription(t.Context(), "billing", ringfence.SeekEarliest, opts); !errors.Is(err, ringfence.ErrInvalid) {
 			t.Errorf("%s: %v; expected ErrInvalid", name, err)
 		}
 	}
-	if _, err := rf.ResetSubscription(t.Context(), "billing", ringfence.SeekOffset(99), nil); !errors.Is(err, ringfence.ErrInvalid) {
+	if _, err := rf.Admin().ResetSubscription(t.Context(), "billing", ringfence.SeekOffset(99), nil); !errors.Is(err, ringfence.ErrInvalid) {
 		t.Errorf("beyond the end: %v; expected ErrInvalid", err)
 	}
-	if _, err := rf.ResetSubscription(t.Context(), "other", ringfence.SeekLatest, nil); !errors.Is(err, ringfence.ErrNotFound) {
+	if _, err := rf.Admin().ResetSubscription(t.Context(), "other", ringfence.SeekLatest, nil); !errors.Is(err, ringfence.ErrNotFound) {
 		t.Errorf("none: %v; expected ErrNotFound", err)
 	}
-	info, err := rf.DescribeSubscription(t.Context(), "billing")
+	info, err := rf.Admin().GetSubscription(t.Context(), "billing")
 	must(t, err)
-	_, err = rf.SeekGroup(t.Context(), info.Group(), ringfence.SeekLatest, nil)
+	_, err = rf.Admin().SeekGroup(t.Context(), info.Group(), ringfence.SeekLatest, nil)
 	if !errors.Is(err, ringfence.ErrConflict) || !strings.Contains(err.Error(), "subscription reset billing") {
 		t.Errorf("a seek of its group: %v; expected ErrConflict, and what to use", err)
 	}
@@ -249,7 +251,7 @@ func TestARegistryThatForgetsAResetIsTold(t *testing.T) {
 	stop := subscribe(t, rf, "billing", h)
 	produceKeys(t, rf, "1")
 	eventually(t, "the first", d.each("1"))
-	_, err := rf.ResetSubscription(t.Context(), "billing", ringfence.SeekEarliest, nil)
+	_, err := rf.Admin().ResetSubscription(t.Context(), "billing", ringfence.SeekEarliest, nil)
 	must(t, err)
 	info := turned(t, rf, "billing")
 	eventually(t, "the first again", d.each("1", "1"))

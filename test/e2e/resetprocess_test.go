@@ -39,19 +39,19 @@ func TestDeliverersKilledInTheMiddleOfResetsLoseNothingAndKeepTheOrder(t *testin
 		}
 		from = len(d.seen())
 		d.start()
-		_, err := d.rf.ResetSubscription(t.Context(), "s", ringfence.SeekEarliest, nil)
+		_, err := d.rf.Admin().ResetSubscription(t.Context(), "s", ringfence.SeekEarliest, nil)
 		must(t, err)
 		eventually(t, "the place in the reset where one is killed", func() bool {
-			s, err := d.rf.DescribeSubscription(t.Context(), "s")
+			s, err := d.rf.Admin().GetSubscription(t.Context(), "s")
 			must(t, err)
-			return []bool{true, s.Set().Pause > 0, !s.Turning()}[turn] || !s.Turning()
+			return []bool{true, s.Set().PauseMS > 0, !s.Changing()}[turn] || !s.Changing()
 		})
 		d.kill()
 		turned(t, d.rf, "s")
 	}
 	d.mend()
 	eventually(t, "all records", func() bool {
-		_, err := d.rf.Redrive(t.Context(), "s", nil) // those that were given up before it was mended
+		_, err := d.rf.Admin().RedriveDeadLetters(t.Context(), "s", nil) // those that were given up before it was mended
 		must(t, err)
 		return through(anyKey)()
 	})

@@ -10,19 +10,21 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/testlog"
 	registrypkg "github.com/ringfence/ringfence/registry"
 )
 
 // turned waits until no turn of a subscription is under way.
-func turned(t *testing.T, rf *ringfence.Client, name string) (d *ringfence.SubscriptionInfo) {
+func turned(t *testing.T, rf *ringfence.Client, name string) (d *api.Subscription) {
 	t.Helper()
 	eventually(t, "the end of the turn", func() bool {
 		var err error
-		d, err = rf.DescribeSubscription(t.Context(), name)
+		d, err = rf.Admin().GetSubscription(t.Context(), name)
 		must(t, err)
-		return !d.Turning()
+		return !d.Changing()
 	})
 	return d
 }
@@ -36,8 +38,8 @@ func TestShardsAreChangedWhileTheyAreDelivered(t *testing.T) {
 	s := newStores()
 	one, two := s.open(t), s.open(t)
 	must(t, one.EnsureTopic(t.Context(), "a", ringfence.TopicConfig{Partitions: 6}))
-	_, err := one.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{
-		Topic: "a", Retry: ringfence.Retry{Initial: 5 * time.Millisecond, Max: 20 * time.Millisecond, Attempts: 3}, Hold: -1,
+	_, err := one.Admin().CreateSubscription(t.Context(), "billing", admin.SubscriptionConfig{
+		Topic: "a", Retry: admin.Retry{Initial: 5 * time.Millisecond, Max: 20 * time.Millisecond, Attempts: 3}, Hold: -1,
 	})
 	must(t, err)
 	var d delivered
@@ -65,19 +67,19 @@ func TestShardsAreChangedWhileTheyAreDelivered(t *testing.T) {
 	all := func(key string, upto int) bool { return len(d.of(key)) >= upto }
 	produce(8)
 	for _, shards := range []int{3, 4, 6, 1, 5} {
-		plan, err := one.Reshard(t.Context(), "billing", shards, &ringfence.ReshardOptions{DryRun: true})
+		plan, err := one.Admin().ReshardSubscription(t.Context(), "billing", shards, &admin.ReshardSubscriptionOptions{DryRun: true})
 		must(t, err)
 		if plan.Begun || len(plan.Shards) != shards {
 			t.Errorf("a dry run to %d shards: %+v", shards, plan)
 		}
-		_, err = one.Reshard(t.Context(), "billing", shards, nil)
+		_, err = one.Admin().ReshardSubscription(t.Context(), "billing", shards, nil)
 		must(t, err)
 		produce(5)
 		info := turned(t, one, "billing")
-		if info.Set().Pause == 0 {
+		if info.Set().PauseMS == 0 {
 			t.Errorf("nobody knows how long the turn to %d shards took", shards)
 		}
-		t.Logf("%d shards: a pause of %d ms", info.Set().Shards, info.Set().Pause)
+		t.Logf("%d shards: a pause of %d ms", info.Set().Shards, info.Set().PauseMS)
 	}
 	eventually(t, "all records of the good keys", func() bool {
 		for k := 1; k < keys; k++ {
@@ -88,12 +90,12 @@ func TestShardsAreChangedWhileTheyAreDelivered(t *testing.T) {
 		return true
 	})
 	eventually(t, "the dead letter and all behind it", func() bool {
-		letters, err := one.DeadLetters(t.Context(), "billing", nil)
+		letters, err := one.Admin().ListDeadLetters(t.Context(), "billing", nil)
 		must(t, err)
-		return len(letters) == n-3 && letters[0].Failed && string(letters[0].Value) == "k0-3"
+		return len(letters) == n-3 && letters[0].Status == api.Failed && string(letters[0].Value) == "k0-3"
 	})
 	d.cure()
-	count, err := two.Redrive(t.Context(), "billing", nil)
+	count, err := two.Admin().RedriveDeadLetters(t.Context(), "billing", nil)
 	if must(t, err); count != 1 {
 		t.Errorf("%d were redriven", count)
 	}
@@ -115,8 +117,8 @@ func reshardable(t *testing.T, from ringfence.From) (*stores, *ringfence.Client)
 	s := newStores()
 	rf := s.open(t)
 	must(t, rf.EnsureTopic(t.Context(), "a", ringfence.TopicConfig{Partitions: 4}))
-	_, err := rf.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{
-		Topic: "a", From: from, Retry: ringfence.Retry{Initial: 5 * time.Millisecond, Max: 5 * time.Millisecond, Attempts: 2}, Hold: -1,
+	_, err := rf.Admin().CreateSubscription(t.Context(), "billing", admin.SubscriptionConfig{
+		Topic: "a", From: from, Retry: admin.Retry{Initial: 5 * time.Millisecond, Max: 5 * time.Millisecond, Attempts: 2}, Hold: -1,
 	})
 	must(t, err)
 	return s, rf
@@ -151,17 +153,17 @@ func TestASubscriptionFromTheLatestSkipsNothingAtATurn(t *testing.T) {
 	var d delivered
 	h := d.handler(fine)
 	stop := subscribe(t, rf, "billing", h)
-	info, err := rf.DescribeSubscription(t.Context(), "billing")
+	info, err := rf.Admin().GetSubscription(t.Context(), "billing")
 	must(t, err)
 	eventually(t, "that all shards have begun", func() bool {
-		g, err := rf.DescribeGroup(t.Context(), info.Group())
-		return err == nil && len(g.Units) == 4 && !slices.ContainsFunc(g.Units, func(u ringfence.UnitInfo) bool { return u.Positions[0].Checkpoint < 0 })
+		g, err := rf.Admin().DescribeGroup(t.Context(), info.Group())
+		return err == nil && len(g.Units) == 4 && !slices.ContainsFunc(g.Units, func(u api.Unit) bool { return u.Positions[0].Checkpoint < 0 })
 	})
 	produceKeys(t, rf, "1")
 	eventually(t, "the first", d.each("1"))
 	stop()
 	produceKeys(t, rf, "2")
-	_, err = rf.Reshard(t.Context(), "billing", 3, nil)
+	_, err = rf.Admin().ReshardSubscription(t.Context(), "billing", 3, nil)
 	must(t, err)
 	produceKeys(t, rf, "3")
 	subscribe(t, rf, "billing", h)
@@ -174,17 +176,17 @@ func TestATurnWaitsForMembersAndBarsAnother(t *testing.T) {
 	_, rf := reshardable(t, "")
 	produceKeys(t, rf, "1")
 	for _, shards := range []int{-1, 0, 5} {
-		if _, err := rf.Reshard(t.Context(), "billing", shards, nil); !errors.Is(err, ringfence.ErrInvalid) {
+		if _, err := rf.Admin().ReshardSubscription(t.Context(), "billing", shards, nil); !errors.Is(err, ringfence.ErrInvalid) {
 			t.Errorf("%d shards: %v; expected ErrInvalid", shards, err)
 		}
 	}
-	same, err := rf.Reshard(t.Context(), "billing", 4, nil)
+	same, err := rf.Admin().ReshardSubscription(t.Context(), "billing", 4, nil)
 	if must(t, err); same.Begun {
 		t.Errorf("a turn to as many shards was begun: %+v", same)
 	}
-	_, err = rf.Reshard(t.Context(), "billing", 2, nil)
+	_, err = rf.Admin().ReshardSubscription(t.Context(), "billing", 2, nil)
 	must(t, err)
-	if _, err := rf.Reshard(t.Context(), "billing", 1, nil); !errors.Is(err, ringfence.ErrConflict) {
+	if _, err := rf.Admin().ReshardSubscription(t.Context(), "billing", 1, nil); !errors.Is(err, ringfence.ErrConflict) {
 		t.Errorf("a second turn: %v; expected ErrConflict", err)
 	}
 	var d delivered
@@ -200,24 +202,24 @@ func TestWhatTurnedIsGuardedAndDeleted(t *testing.T) {
 	_, rf := reshardable(t, "")
 	var d delivered
 	stop := subscribe(t, rf, "billing", d.handler(fine))
-	_, err := rf.Reshard(t.Context(), "billing", 2, nil)
+	_, err := rf.Admin().ReshardSubscription(t.Context(), "billing", 2, nil)
 	must(t, err)
 	info := turned(t, rf, "billing")
-	old := info.As(info.Sets[0])
-	if err := rf.DeleteGroup(t.Context(), old.Group(), nil); !errors.Is(err, ringfence.ErrConflict) {
+	old := info.Sets[0]
+	if err := rf.Admin().DeleteGroup(t.Context(), old.Group, nil); !errors.Is(err, ringfence.ErrConflict) {
 		t.Errorf("delete of the group that ended: %v; expected ErrConflict", err)
 	}
-	if err := rf.PauseGroup(t.Context(), info.Group()); !errors.Is(err, ringfence.ErrConflict) || !strings.Contains(err.Error(), "subscription pause") {
+	if err := rf.Admin().PauseGroup(t.Context(), info.Group(), nil); !errors.Is(err, ringfence.ErrConflict) || !strings.Contains(err.Error(), "subscription pause") {
 		t.Errorf("pause of its group: %v; expected ErrConflict, and what pauses the subscription", err)
 	}
-	if err := rf.DeleteTopic(t.Context(), old.JournalTopic(), nil); !errors.Is(err, ringfence.ErrConflict) {
+	if err := rf.Admin().DeleteTopic(t.Context(), old.Journal, nil); !errors.Is(err, ringfence.ErrConflict) {
 		t.Errorf("delete of the journal that ended: %v; expected ErrConflict", err)
 	}
 	stop()
-	must(t, rf.DeleteSubscription(t.Context(), "billing", nil))
-	topics, err := rf.Topics(t.Context())
+	must(t, rf.Admin().DeleteSubscription(t.Context(), "billing", nil))
+	topics, err := rf.Admin().ListTopics(t.Context())
 	must(t, err)
-	groups, err := rf.Groups(t.Context())
+	groups, err := rf.Admin().ListGroups(t.Context())
 	if must(t, err); len(topics) != 1 || len(groups) != 0 {
 		t.Errorf("left are %d topics and %d groups", len(topics), len(groups))
 	}
@@ -246,7 +248,7 @@ func TestARegistryThatForgetsATurnIsTold(t *testing.T) {
 	h := d.handler(fine)
 	stop := subscribe(t, rf, "billing", h)
 	produceKeys(t, rf, "1")
-	_, err := rf.Reshard(t.Context(), "billing", 2, nil)
+	_, err := rf.Admin().ReshardSubscription(t.Context(), "billing", 2, nil)
 	must(t, err)
 	info := turned(t, rf, "billing")
 	eventually(t, "the first", d.each("1"))
@@ -261,14 +263,14 @@ func TestARegistryThatForgetsATurnIsTold(t *testing.T) {
 }
 
 // forgetSet takes a shard set's topics and its group out of the registry, and leaves the log as it is.
-func forgetSet(t *testing.T, s *stores, info *ringfence.SubscriptionInfo) {
+func forgetSet(t *testing.T, s *stores, info *api.Subscription) {
 	t.Helper()
 	reg := s.reg.Open()
 	defer func() { must(t, reg.Close()) }()
 	g, err := protocol.NewGroup(reg.Registry, info.Group())
 	must(t, err)
 	must(t, g.Delete(t.Context()))
-	for _, name := range []string{info.JournalTopic(), info.DeadTopic()} {
+	for _, name := range []string{info.Set().Journal, info.Set().DeadTopic} {
 		_, err := reg.Txn(t.Context(), registrypkg.Txn{Deletes: []string{"topics/" + name}})
 		must(t, err)
 	}
@@ -290,14 +292,14 @@ func TestARegistryThatForgetsATurnWithItsTopicsLosesNothing(t *testing.T) {
 	stop := subscribe(t, rf, "billing", h)
 	produceKeys(t, rf, "1")
 	eventually(t, "the first", d.each("1"))
-	_, err := rf.Reshard(t.Context(), "billing", 2, nil)
+	_, err := rf.Admin().ReshardSubscription(t.Context(), "billing", 2, nil)
 	must(t, err)
 	info := turned(t, rf, "billing")
 	produceKeys(t, rf, "2")
 	dead := func(rf *ringfence.Client) bool {
-		letters, err := rf.DeadLetters(t.Context(), "billing", nil)
+		letters, err := rf.Admin().ListDeadLetters(t.Context(), "billing", nil)
 		must(t, err)
-		return len(letters) == 1 && string(letters[0].Key) == "k3"
+		return len(letters) == 1 && letters[0].KeyText() == "k3"
 	}
 	eventually(t, "a dead letter of the new set", func() bool { return dead(rf) })
 	stop()
@@ -316,7 +318,7 @@ func TestARegistryThatForgetsATurnWithItsTopicsLosesNothing(t *testing.T) {
 	})
 	d.cure()
 	eventually(t, "the redriven record and what waits behind it", func() bool {
-		_, err := rf.Redrive(t.Context(), "billing", nil)
+		_, err := rf.Admin().RedriveDeadLetters(t.Context(), "billing", nil)
 		must(t, err)
 		return slices.Equal(d.of("k3"), []string{"1", "2", "3"})
 	})
@@ -367,7 +369,7 @@ func TestWhatARetiredSetHasLeftGoes(t *testing.T) {
 	var d delivered
 	subscribe(t, rf, "billing", d.handler(fine))
 	for _, shards := range []int{2, 3} {
-		_, err := rf.Reshard(t.Context(), "billing", shards, nil)
+		_, err := rf.Admin().ReshardSubscription(t.Context(), "billing", shards, nil)
 		must(t, err)
 		turned(t, rf, "billing")
 	}
@@ -377,11 +379,11 @@ func TestWhatARetiredSetHasLeftGoes(t *testing.T) {
 		}
 	})
 	eventually(t, "that the topics and groups of the first two sets go", func() bool {
-		topics, err := rf.Topics(t.Context())
+		topics, err := rf.Admin().ListTopics(t.Context())
 		must(t, err)
-		groups, err := rf.Groups(t.Context())
+		groups, err := rf.Admin().ListGroups(t.Context())
 		must(t, err)
-		info, err := rf.DescribeSubscription(t.Context(), "billing")
+		info, err := rf.Admin().GetSubscription(t.Context(), "billing")
 		must(t, err)
 		return len(topics) == 3 && len(groups) == 1 && len(info.Sets) == 2 && info.Sets[1].Shards == 3 // last of all
 	})
@@ -396,20 +398,20 @@ func TestAPausedSubscriptionTurns(t *testing.T) {
 	subscribe(t, rf, "billing", d.handler(fine))
 	produceKeys(t, rf, "1")
 	eventually(t, "the first", d.each("1"))
-	_, err := rf.Pause(t.Context(), "billing", nil)
+	_, err := rf.Admin().PauseSubscription(t.Context(), "billing", nil)
 	must(t, err)
 	produceKeys(t, rf, "2")
-	_, err = rf.Reshard(t.Context(), "billing", 3, nil)
+	_, err = rf.Admin().ReshardSubscription(t.Context(), "billing", 3, nil)
 	must(t, err)
 	turned(t, rf, "billing")
 	before := len(d.of("k1")) // a pause is heard of later than it is stored
-	_, err = rf.Reshard(t.Context(), "billing", 1, nil)
+	_, err = rf.Admin().ReshardSubscription(t.Context(), "billing", 1, nil)
 	must(t, err)
 	turned(t, rf, "billing")
 	if len(d.of("k1")) > max(before, 1) {
 		t.Errorf("k1 was delivered in a pause: %v", d.of("k1"))
 	}
-	_, err = rf.Resume(t.Context(), "billing")
+	_, err = rf.Admin().ResumeSubscription(t.Context(), "billing")
 	must(t, err)
 	eventually(t, "the second", d.each("1", "2"))
 }

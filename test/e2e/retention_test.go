@@ -47,7 +47,7 @@ func flood(t *testing.T, rf *ringfence.Client, topic string) {
 
 func first(t *testing.T, rf *ringfence.Client, topic string) int64 {
 	t.Helper()
-	info, err := rf.DescribeTopic(t.Context(), topic)
+	info, err := rf.Admin().DescribeTopic(t.Context(), topic)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func retentionWorks(t *testing.T, rf *ringfence.Client) {
 // goesOnWithoutTheGroup wants retention to take of the held topic what only group g has kept.
 func goesOnWithoutTheGroup(t *testing.T, rf *ringfence.Client) {
 	t.Helper()
-	if err := rf.DeleteGroup(t.Context(), "g", nil); err != nil {
+	if err := rf.Admin().DeleteGroup(t.Context(), "g", nil); err != nil {
 		t.Fatal(err)
 	}
 	waitFor(t, "retention to go on without the group", func() bool {
@@ -121,24 +121,24 @@ func TestWhatAGroupIsSentBackToIsKept(t *testing.T) {
 	flood(t, rf, "held")
 	c := consume(t, rf, "held", "g", got.handle, ringfence.ConsumeOptions{})
 	waitFor(t, "the group to process what retention has left", func() bool {
-		d, err := rf.DescribeGroup(t.Context(), "g")
+		d, err := rf.Admin().DescribeGroup(t.Context(), "g")
 		return err == nil && len(d.Units) == 1 && len(d.Units[0].Positions) == 1 && d.Units[0].Positions[0].Checkpoint == 100
 	})
 	c.leave(t)
-	to, err := rf.SeekGroup(t.Context(), "g", ringfence.SeekEarliest, nil)
+	to, err := rf.Admin().SeekGroup(t.Context(), "g", ringfence.SeekEarliest, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	retentionWorks(t, rf)
-	if at := first(t, rf, "held"); at > to[0].Checkpoint {
-		t.Fatalf("the topic begins at %d; its group was sent to %d and has not been there", at, to[0].Checkpoint)
+	if at := first(t, rf, "held"); at > to.Positions[0].Checkpoint {
+		t.Fatalf("the topic begins at %d; its group was sent to %d and has not been there", at, to.Positions[0].Checkpoint)
 	}
-	if _, err := rf.SeekGroup(t.Context(), "g", ringfence.SeekLatest, nil); err != nil {
+	if _, err := rf.Admin().SeekGroup(t.Context(), "g", ringfence.SeekLatest, nil); err != nil {
 		t.Fatal(err)
 	}
 	waitFor(t, "retention to drop what the group was sent past", func() bool {
 		flood(t, rf, "held")
-		return first(t, rf, "held") > to[0].Checkpoint
+		return first(t, rf, "held") > to.Positions[0].Checkpoint
 	})
 }
 
@@ -168,7 +168,7 @@ func TestDamageIsShownAndCanBeSoughtOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 1, Life: "x"}); err != nil {
+	if err := rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 1, ID: "x"}); err != nil {
 		t.Fatal(err)
 	}
 	produce(t, rf, "orders", 0, 1, 1)
@@ -194,14 +194,14 @@ func TestDamageIsShownAndCanBeSoughtOver(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	info, err := rf.DescribeGroup(t.Context(), "g")
+	info, err := rf.Admin().DescribeGroup(t.Context(), "g")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if p := info.Units[0].Positions[0]; p.Checkpoint != 1 || p.Lag != 4 || !strings.Contains(p.Damaged, "seek") {
 		t.Errorf("%+v; expected lag 4 and the damage at 1 with its remedy", p)
 	}
-	if _, err := rf.SeekGroup(t.Context(), "g", ringfence.SeekOffset(2), nil); err != nil {
+	if _, err := rf.Admin().SeekGroup(t.Context(), "g", ringfence.SeekOffset(2), nil); err != nil {
 		t.Fatal(err)
 	}
 	c = consume(t, rf, "orders", "g", got.handle, ringfence.ConsumeOptions{})

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 )
 
 // eventually waits for something that a store or a process does by itself.
@@ -29,7 +31,7 @@ func eventually(t *testing.T, what string, done func() bool) {
 func retire(t *testing.T, rf *ringfence.Client, i int) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("storage topic %d is retired", i), func() bool {
-		r, err := rf.RetireStorage(t.Context(), "a", nil)
+		r, err := rf.Admin().RetireStorage(t.Context(), "a", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,13 +107,13 @@ func retired3(t *testing.T, open func() *ringfence.Client) {
 	}
 	finished(t, rf, []int{2, 4, 8})
 
-	r, err := rf.RetireStorage(t.Context(), "a", nil)
+	r, err := rf.Admin().RetireStorage(t.Context(), "a", nil)
 	must(t, err)
 	if len(r.Retired) > 0 || len(r.Kept) != 2 || !strings.Contains(r.Kept[0].Why, "keeps records from offset 0") {
 		t.Fatalf("%+v; expected that records which are kept keep their storage topics", r)
 	}
 	stop()
-	_, err = rf.AlterTopic(t.Context(), "a", ringfence.Retention{AgeMS: 1}, nil)
+	_, err = rf.Admin().AlterTopic(t.Context(), "a", api.Retention{AgeMS: 1}, nil)
 	must(t, err)
 	retire(t, rf, 1)
 	if left := storageLeft(t, rf); !slices.Equal(left, []string{"2"}) {
@@ -123,18 +125,18 @@ func retired3(t *testing.T, open func() *ringfence.Client) {
 		}
 	}
 
-	info, err := other.DescribeTopic(t.Context(), "a")
+	info, err := other.Admin().DescribeTopic(t.Context(), "a")
 	must(t, err)
-	if len(info.Storage) != 3 || !info.Storage[0].Retired || !info.Storage[1].Retired || info.Storage[2].Retired || len(info.Storage[1].Partitions) != 4 {
+	if len(info.Storage) != 3 || !info.Storage[0].Retired() || !info.Storage[1].Retired() || info.Storage[2].Retired() || len(info.Storage[1].Partitions) != 4 {
 		t.Errorf("%+v", info)
 	}
 	// A group that comes begins with what is left, and one that was there goes on.
-	_, err = rf.AlterTopic(t.Context(), "a", ringfence.Retention{}, nil)
+	_, err = rf.Admin().AlterTopic(t.Context(), "a", api.Retention{}, nil)
 	must(t, err)
 	defer l.member(t, open(), "n")()
 	src.send(t, sleeper, 3) // it was at the first storage topic, and has heard of nothing
 	l.wait(t, growKeys*src.sent)
-	g, err := other.DescribeGroup(t.Context(), "g")
+	g, err := other.Admin().DescribeGroup(t.Context(), "g")
 	must(t, err)
 	if len(g.Units) != 8 || g.Units[0].Unit != 6 {
 		t.Errorf("%+v", g)
@@ -143,12 +145,12 @@ func retired3(t *testing.T, open func() *ringfence.Client) {
 	src.send(t, other, 3)
 	l.wait(t, growKeys*src.sent)
 
-	for _, opts := range []ringfence.SeekOptions{{Storage: new(int)}, {Partitions: []int{5}}} {
-		if _, err := other.SeekGroup(t.Context(), "g", ringfence.SeekEarliest, &opts); !errors.Is(err, ringfence.ErrInvalid) || !strings.Contains(err.Error(), "storage topics 2 to 3") {
+	for _, opts := range []admin.SeekGroupOptions{{Storage: new(int)}, {Partitions: []int{5}}} {
+		if _, err := other.Admin().SeekGroup(t.Context(), "g", ringfence.SeekEarliest, &opts); !errors.Is(err, ringfence.ErrInvalid) || !strings.Contains(err.Error(), "storage topics 2 to 3") {
 			t.Errorf("%v; expected what is left", err)
 		}
 	}
-	_, err = other.SeekGroup(t.Context(), "g", ringfence.SeekLatest, nil)
+	_, err = other.Admin().SeekGroup(t.Context(), "g", ringfence.SeekLatest, nil)
 	must(t, err)
 }
 
@@ -157,13 +159,13 @@ func retired3(t *testing.T, open func() *ringfence.Client) {
 func TestMembersRetireStorageTopics(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		retention ringfence.Retention
+		retention api.Retention
 		first     string // the oldest storage topic that is left
 	}{
-		"age":        {ringfence.Retention{AgeMS: time.Minute.Milliseconds()}, "3"},
-		"bytes":      {ringfence.Retention{Bytes: 1000}, "2"},
-		"more bytes": {ringfence.Retention{Bytes: 2000}, "1"},
-		"all":        {ringfence.Retention{}, "0"},
+		"age":        {api.Retention{AgeMS: time.Minute.Milliseconds()}, "3"},
+		"bytes":      {api.Retention{Bytes: 1000}, "2"},
+		"more bytes": {api.Retention{Bytes: 2000}, "1"},
+		"all":        {api.Retention{}, "0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -181,7 +183,7 @@ func TestMembersRetireStorageTopics(t *testing.T) {
 				}
 				src.send(t, rf, 6)
 				l.wait(t, growKeys*src.sent)
-				_, err = rf.AlterTopic(t.Context(), "a", c.retention, nil)
+				_, err = rf.Admin().AlterTopic(t.Context(), "a", c.retention, nil)
 				must(t, err)
 				time.Sleep(45 * time.Minute)
 				synctest.Wait()
@@ -209,7 +211,7 @@ func TestRetirementBehindABusyTopicKeepsTheOrder(t *testing.T) {
 		src.send(t, rf, 2)
 		stops := []func(){l.member(t, rf, "m0"), l.member(t, other, "n")}
 		l.wait(t, growKeys*src.sent)
-		_, err := rf.AlterTopic(t.Context(), "a", ringfence.Retention{AgeMS: 1}, nil) // the group is there, and holds
+		_, err := rf.Admin().AlterTopic(t.Context(), "a", api.Retention{AgeMS: 1}, nil) // the group is there, and holds
 		must(t, err)
 
 		over, retired := make(chan struct{}), make(chan int, 1)
@@ -219,7 +221,7 @@ func TestRetirementBehindABusyTopicKeepsTheOrder(t *testing.T) {
 		go func() { // joined by end
 			n := 0
 			for ended := false; !ended; {
-				r, err := keeper.RetireStorage(t.Context(), "a", nil)
+				r, err := keeper.Admin().RetireStorage(t.Context(), "a", nil)
 				if err != nil {
 					t.Error(err)
 				} else {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/registry"
@@ -20,7 +21,7 @@ import (
 func TestASeekThatWasStoppedDoesNotLeadToWhatIsGone(t *testing.T) {
 	t.Parallel()
 	trim := func(t *testing.T, rf *ringfence.Client) {
-		info, err := rf.DescribeTopic(t.Context(), "a")
+		info, err := rf.Admin().DescribeTopic(t.Context(), "a")
 		must(t, err)
 		st, err := rf.Log().Topic(t.Context(), info.Storage[0].Name)
 		must(t, err)
@@ -30,12 +31,12 @@ func TestASeekThatWasStoppedDoesNotLeadToWhatIsGone(t *testing.T) {
 	first := 0
 	for name, c := range map[string]struct {
 		meanwhile func(t *testing.T, rf *ringfence.Client)
-		opts      *ringfence.SeekOptions
+		opts      *admin.SeekGroupOptions
 		want      error
 		says      string
 	}{
 		"its records":         {trim, nil, ringfence.ErrOutOfRange, "seek again"},
-		"retired, asked for":  {func(t *testing.T, rf *ringfence.Client) { trim(t, rf); retire(t, rf, 0) }, &ringfence.SeekOptions{Storage: &first}, ringfence.ErrInvalid, "is retired"},
+		"retired, asked for":  {func(t *testing.T, rf *ringfence.Client) { trim(t, rf); retire(t, rf, 0) }, &admin.SeekGroupOptions{Storage: &first}, ringfence.ErrInvalid, "is retired"},
 		"retired, one of all": {func(t *testing.T, rf *ringfence.Client) { trim(t, rf); retire(t, rf, 0) }, nil, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,12 +74,12 @@ func TestASeekThatWasStoppedDoesNotLeadToWhatIsGone(t *testing.T) {
 				}
 				return nil
 			})
-			to, err := slow.SeekGroup(t.Context(), "g", ringfence.SeekEarliest, c.opts)
+			to, err := slow.Admin().SeekGroup(t.Context(), "g", ringfence.SeekEarliest, c.opts)
 			h.OnApply(nil)
 			if !stopped.Load() || !errors.Is(err, c.want) || err != nil && !strings.Contains(err.Error(), c.says) {
 				t.Fatalf("%+v, %v; expected %v", to, err, c.want)
 			}
-			if c.want == nil && (len(to) != 1 || to[0].Storage != 1 || to[0].Checkpoint != 0) {
+			if c.want == nil && (len(to.Positions) != 1 || to.Positions[0].Storage != 1 || to.Positions[0].Checkpoint != 0) {
 				t.Errorf("sent to %+v; expected the beginning of storage topic 1", to)
 			}
 		})

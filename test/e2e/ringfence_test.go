@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
 	registrypkg "github.com/ringfence/ringfence/registry"
 	registrydriver "github.com/ringfence/ringfence/registry/driver"
 )
@@ -84,7 +85,7 @@ func TestLatestIsWhereTheGroupWasMadeNotWhereItIsRestarted(t *testing.T) {
 	c := consume(t, rf, "orders", "g", got.handle, opts)
 	<-assigned
 	waitFor(t, "the start to be stored", func() bool {
-		info, err := rf.DescribeGroup(t.Context(), "g")
+		info, err := rf.Admin().DescribeGroup(t.Context(), "g")
 		return err == nil && info.Units[0].Positions[0].Checkpoint == 10
 	})
 	c.leave(t)
@@ -102,12 +103,12 @@ func TestSeekSendsALiveGroupBack(t *testing.T) {
 	got := newRecorder()
 	c := consume(t, rf, "orders", "g", got.handle, ringfence.ConsumeOptions{})
 	got.waitFor(t, 40)
-	if _, err := rf.SeekGroup(t.Context(), "g", ringfence.SeekEarliest, nil); err != nil {
+	if _, err := rf.Admin().SeekGroup(t.Context(), "g", ringfence.SeekEarliest, nil); err != nil {
 		t.Fatal(err)
 	}
 	got.waitFor(t, 80)
 	c.leave(t)
-	if _, err := rf.SeekGroup(t.Context(), "g", ringfence.SeekOffset(1000), nil); !errors.Is(err, ringfence.ErrInvalid) {
+	if _, err := rf.Admin().SeekGroup(t.Context(), "g", ringfence.SeekOffset(1000), nil); !errors.Is(err, ringfence.ErrInvalid) {
 		t.Errorf("seek past the end: %v; expected ErrInvalid", err)
 	}
 }
@@ -120,20 +121,20 @@ func TestPauseStopsIntakeUntilResume(t *testing.T) {
 		c := consume(t, rf, "orders", "g", got.handle, ringfence.ConsumeOptions{})
 		produce(t, rf, "orders", 0, 10, 3)
 		got.waitFor(t, 10)
-		if err := rf.PauseGroup(t.Context(), "g"); err != nil {
+		if err := rf.Admin().PauseGroup(t.Context(), "g", nil); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait() // the pause is where it has to be
 		produce(t, rf, "orders", 10, 10, 3)
 		time.Sleep(time.Minute)
-		info, err := rf.DescribeGroup(t.Context(), "g")
+		info, err := rf.Admin().DescribeGroup(t.Context(), "g")
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got.count() != 10 || info.Lag != 10 || !info.Paused {
 			t.Errorf("%d messages were handled, lag %d, paused %t; expected 10, 10 and true", got.count(), info.Lag, info.Paused)
 		}
-		if err := rf.ResumeGroup(t.Context(), "g"); err != nil {
+		if err := rf.Admin().ResumeGroup(t.Context(), "g", nil); err != nil {
 			t.Fatal(err)
 		}
 		got.waitFor(t, 20)
@@ -153,14 +154,14 @@ func TestLagAndAgeNeedNoLiveMember(t *testing.T) {
 	if _, err := rf.Produce(t.Context(), "orders", ringfence.Message{Key: []byte("x"), Timestamp: old}); err != nil {
 		t.Fatal(err)
 	}
-	info, err := rf.DescribeGroup(t.Context(), "g")
+	info, err := rf.Admin().DescribeGroup(t.Context(), "g")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if info.Lag != 1 || len(info.Members) != 0 {
 		t.Errorf("lag %d with %d members; expected 1 with none", info.Lag, len(info.Members))
 	}
-	if age := time.Duration(info.OldestMillis) * time.Millisecond; age < time.Hour || age > 2*time.Hour {
+	if age := time.Duration(info.OldestMS) * time.Millisecond; age < time.Hour || age > 2*time.Hour {
 		t.Errorf("the oldest unprocessed record is %s old; expected an hour", age)
 	}
 }
@@ -173,14 +174,14 @@ func TestATopicInUseIsNotDeletedByAccident(t *testing.T) {
 	produce(t, rf, "orders", 0, 2, 1)
 	got.waitFor(t, 2)
 	c.leave(t)
-	err := rf.DeleteTopic(t.Context(), "orders", nil)
+	err := rf.Admin().DeleteTopic(t.Context(), "orders", nil)
 	if !errors.Is(err, ringfence.ErrConflict) || !strings.Contains(err.Error(), "g") {
 		t.Fatalf("delete: %v; expected ErrConflict that names the group", err)
 	}
-	if err := rf.DeleteTopic(t.Context(), "orders", &ringfence.DeleteTopicOptions{Force: true}); err != nil {
+	if err := rf.Admin().DeleteTopic(t.Context(), "orders", &admin.DeleteTopicOptions{Force: true}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := rf.DescribeTopic(t.Context(), "orders"); !errors.Is(err, ringfence.ErrNotFound) {
+	if _, err := rf.Admin().DescribeTopic(t.Context(), "orders"); !errors.Is(err, ringfence.ErrNotFound) {
 		t.Errorf("describe after delete: %v; expected ErrNotFound", err)
 	}
 	if _, err := rf.Produce(t.Context(), "orders", ringfence.Message{}); !errors.Is(err, ringfence.ErrNotFound) {

@@ -105,9 +105,9 @@ func TestASeekHoldsBeforeItMoves(t *testing.T) {
 		}
 		return nil
 	})
-	to, err := rf.SeekGroup(t.Context(), "g", ringfence.SeekEarliest, nil)
+	to, err := rf.Admin().SeekGroup(t.Context(), "g", ringfence.SeekEarliest, nil)
 	h.OnApply(nil)
-	if err != nil || to[0].Checkpoint != 4 || log.at() != 4 {
+	if err != nil || to.Positions[0].Checkpoint != 4 || log.at() != 4 {
 		t.Errorf("sent to %+v, %v, while what lies from %d on is held; expected 4, the first that is left", to, err, log.at())
 	}
 }
@@ -135,9 +135,9 @@ func TestASeekOfWhatCannotBeReadHoldsBeforeItMoves(t *testing.T) {
 		}
 		return nil
 	})
-	to, err := rf.SeekGroup(t.Context(), "g", ringfence.SeekOffset(6), nil)
+	to, err := rf.Admin().SeekGroup(t.Context(), "g", ringfence.SeekOffset(6), nil)
 	h.OnApply(nil)
-	if err != nil || to[0].Checkpoint != 6 || log.at() != 6 {
+	if err != nil || to.Positions[0].Checkpoint != 6 || log.at() != 6 {
 		t.Errorf("sent to %+v, %v, while what lies from %d on is held", to, err, log.at())
 	}
 }

@@ -152,7 +152,7 @@ func (s *shop) sold(t *testing.T) (byKey map[string][]string, total int) {
 func (s *shop) await(t *testing.T, rf *ringfence.Client) {
 	t.Helper()
 	waitFor(t, "the group to reach the end", func() bool {
-		g, err := rf.DescribeGroup(t.Context(), "g")
+		g, err := rf.Admin().DescribeGroup(t.Context(), "g")
 		return err == nil && g.Lag == 0
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/commitlog/memlog"
@@ -126,13 +127,13 @@ func heldStores() (*holders, func(*testing.T, func(registrydriver.Registry) regi
 func TestAMemberOfADeletedSubscriptionHoldsNothing(t *testing.T) {
 	t.Parallel()
 	log, open := heldStores()
-	admin := open(t, nil)
-	must(t, admin.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 1, RetentionBytes: 1 << 20}))
-	info, err := admin.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{Topic: "orders"})
+	boss := open(t, nil)
+	must(t, boss.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 1, RetentionBytes: 1 << 20}))
+	info, err := boss.Admin().CreateSubscription(t.Context(), "billing", admin.SubscriptionConfig{Topic: "orders"})
 	must(t, err)
 	member := open(t, func(d registrydriver.Registry) registrydriver.Registry {
 		return &stalled{Registry: d, wrote: make(chan struct{}), group: info.Group(), during: func() {
-			if err := admin.DeleteSubscription(t.Context(), "billing", &ringfence.DeleteSubscriptionOptions{Force: true}); err != nil {
+			if err := boss.Admin().DeleteSubscription(t.Context(), "billing", &admin.DeleteSubscriptionOptions{Force: true}); err != nil {
 				t.Error(err)
 			}
 		}}
@@ -141,7 +142,7 @@ func TestAMemberOfADeletedSubscriptionHoldsNothing(t *testing.T) {
 	if !errors.Is(err, ringfence.ErrNotFound) {
 		t.Errorf("it ended with %v", err)
 	}
-	groups, err := admin.Groups(t.Context())
+	groups, err := boss.Admin().ListGroups(t.Context())
 	must(t, err)
 	if len(groups) > 0 {
 		t.Errorf("there is %+v", groups)
@@ -155,16 +156,16 @@ func TestAMemberOfADeletedSubscriptionHoldsNothing(t *testing.T) {
 func TestAGroupThatIsDeletedAsItsMemberEndsHoldsNothing(t *testing.T) {
 	t.Parallel()
 	log, open := heldStores()
-	admin, member := open(t, nil), open(t, nil)
-	must(t, admin.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 1, RetentionBytes: 1 << 20}))
-	produce(t, admin, "orders", 0, 1, 1)
+	boss, member := open(t, nil), open(t, nil)
+	must(t, boss.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 1, RetentionBytes: 1 << 20}))
+	produce(t, boss, "orders", 0, 1, 1)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	err := member.Consume(ctx, "orders", "ledger", func(context.Context, *ringfence.Message) error {
 		log.mu.Lock()
 		defer log.mu.Unlock()
 		log.during = func() {
-			if err := admin.DeleteGroup(t.Context(), "ledger", nil); err != nil {
+			if err := boss.Admin().DeleteGroup(t.Context(), "ledger", nil); err != nil {
 				t.Error(err)
 			}
 		}
@@ -182,13 +183,13 @@ func TestAGroupThatIsDeletedAsItsMemberEndsHoldsNothing(t *testing.T) {
 func TestADeletionReleasesNothingOfTheNextGroup(t *testing.T) {
 	t.Parallel()
 	log, open := heldStores()
-	admin, deleter := open(t, nil), open(t, nil)
-	must(t, admin.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 1, RetentionBytes: 1 << 20}))
-	produce(t, admin, "orders", 0, 10, 1)
+	boss, deleter := open(t, nil), open(t, nil)
+	must(t, boss.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 1, RetentionBytes: 1 << 20}))
+	produce(t, boss, "orders", 0, 10, 1)
 	some := func(n int) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		must(t, admin.Consume(ctx, "orders", "ledger", func(context.Context, *ringfence.Message) error {
+		must(t, boss.Consume(ctx, "orders", "ledger", func(context.Context, *ringfence.Message) error {
 			if n--; n == 0 {
 				stop()
 			}
@@ -202,11 +203,11 @@ func TestADeletionReleasesNothingOfTheNextGroup(t *testing.T) {
 	log.mu.Lock()
 	log.during = func() { some(3) }
 	log.mu.Unlock()
-	must(t, deleter.DeleteGroup(t.Context(), "ledger", nil))
+	must(t, deleter.Admin().DeleteGroup(t.Context(), "ledger", nil))
 	if held := log.all(); held["ledger"] != 3 {
 		t.Errorf("of the topic %v is held", held)
 	}
-	must(t, deleter.DeleteGroup(t.Context(), "ledger", nil))
+	must(t, deleter.Admin().DeleteGroup(t.Context(), "ledger", nil))
 	if held := log.all(); len(held) > 0 {
 		t.Errorf("without a group %v is held", held)
 	}
@@ -229,11 +230,11 @@ func (l *stalledMaker) CreateTopic(ctx context.Context, c driver.TopicConfig) er
 
 func TestATurnOfADeletedSubscriptionLeavesNothing(t *testing.T) {
 	t.Parallel()
-	s, admin := newTopic(t, 2)
-	_, err := admin.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{Topic: "orders"})
+	s, boss := newTopic(t, 2)
+	_, err := boss.Admin().CreateSubscription(t.Context(), "billing", admin.SubscriptionConfig{Topic: "orders"})
 	must(t, err)
 	log := &stalledMaker{Log: s.log.Driver(), during: func() {
-		if err := admin.DeleteSubscription(t.Context(), "billing", nil); err != nil {
+		if err := boss.Admin().DeleteSubscription(t.Context(), "billing", nil); err != nil {
 			t.Error(err)
 		}
 	}}
@@ -248,7 +249,7 @@ func TestATurnOfADeletedSubscriptionLeavesNothing(t *testing.T) {
 	}}})
 	must(t, err)
 	defer func() { must(t, slow.Close()) }()
-	if _, err = slow.Reshard(t.Context(), "billing", 1, nil); !errors.Is(err, ringfence.ErrNotFound) {
+	if _, err = slow.Admin().ReshardSubscription(t.Context(), "billing", 1, nil); !errors.Is(err, ringfence.ErrNotFound) {
 		t.Errorf("the turn ended with %v", err)
 	}
 	if have := s.of(t, "billing"); len(have) > 0 {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/group/protocol"
 )
 
@@ -78,17 +80,17 @@ func every(n, keys, key int) []string {
 	return out
 }
 
-func newSubscription(t *testing.T, c ringfence.SubscriptionConfig) *ringfence.Client {
+func newSubscription(t *testing.T, c admin.SubscriptionConfig) *ringfence.Client {
 	t.Helper()
 	return newSubscriptionOf(t, 2, c)
 }
 
 // newSubscriptionOf is newSubscription of a topic of so many partitions.
-func newSubscriptionOf(t *testing.T, partitions int, c ringfence.SubscriptionConfig) *ringfence.Client {
+func newSubscriptionOf(t *testing.T, partitions int, c admin.SubscriptionConfig) *ringfence.Client {
 	t.Helper()
 	_, rf := newTopic(t, partitions)
 	c.Topic = "orders"
-	if _, err := rf.EnsureSubscription(t.Context(), "billing", c); err != nil {
+	if _, err := rf.Admin().CreateSubscription(t.Context(), "billing", c); err != nil {
 		t.Fatal(err)
 	}
 	return rf
@@ -96,7 +98,7 @@ func newSubscriptionOf(t *testing.T, partitions int, c ringfence.SubscriptionCon
 
 func TestAPoisonRecordBlocksItsKeyUntilItIsRedriven(t *testing.T) {
 	t.Parallel()
-	rf := newSubscription(t, ringfence.SubscriptionConfig{Retry: ringfence.Retry{Initial: 5 * time.Millisecond, Max: 5 * time.Millisecond, Attempts: 3}, Hold: -1})
+	rf := newSubscription(t, admin.SubscriptionConfig{Retry: admin.Retry{Initial: 5 * time.Millisecond, Max: 5 * time.Millisecond, Attempts: 3}, Hold: -1})
 	produce(t, rf, "orders", 0, 60, 6)
 	var d delivered
 	h := d.handler(func(m *ringfence.Message) error {
@@ -114,28 +116,28 @@ func TestAPoisonRecordBlocksItsKeyUntilItIsRedriven(t *testing.T) {
 		}
 		return true
 	})
-	var letters []ringfence.DeadLetter
+	var letters []api.DeadLetter
 	eventually(t, "the dead letter and what waits behind it", func() bool {
 		var err error
-		if letters, err = rf.DeadLetters(t.Context(), "billing", nil); err != nil {
+		if letters, err = rf.Admin().ListDeadLetters(t.Context(), "billing", nil); err != nil {
 			t.Fatal(err)
 		}
 		return len(letters) == 8
 	})
 	for i, l := range letters {
-		if string(l.Key) != "k0" || string(l.Value) != fmt.Sprint(12+6*i) || l.Failed != (i == 0) {
-			t.Errorf("letter %d: %s %s, failed: %t", i, l.Key, l.Value, l.Failed)
+		if l.KeyText() != "k0" || string(l.Value) != fmt.Sprint(12+6*i) || l.Status == api.Failed != (i == 0) {
+			t.Errorf("letter %d: %s %s, failed: %t", i, l.KeyText(), l.Value, l.Status == api.Failed)
 		}
 	}
 	if l := letters[0]; l.Attempts != 3 || l.Reason != "attempts" || l.Answer != "boom" {
 		t.Errorf("the dead letter: %+v", l)
 	}
-	why, err := rf.Why(t.Context(), "billing", []byte("k0"))
+	why, err := rf.Admin().ExplainKey(t.Context(), "billing", []byte("k0"))
 	must(t, err)
-	if len(why) != 1 || !why[0].Failed || why[0].ID != letters[0].ID || why[0].Parked != 8 || why[0].Attempts != 3 || why[0].Answer != "boom" || why[0].Owner == "" || why[0].Epoch == 0 {
+	if len(why) != 1 || why[0].Status != "failed" || why[0].ID != letters[0].ID || why[0].Followers+1 != 8 || why[0].Attempts != 3 || why[0].Answer != "boom" || why[0].Owner == "" || why[0].Epoch == 0 {
 		t.Errorf("why: %+v", why)
 	}
-	if why, err := rf.Why(t.Context(), "billing", []byte("k1")); err != nil || len(why) > 0 {
+	if why, err := rf.Admin().ExplainKey(t.Context(), "billing", []byte("k1")); err != nil || len(why) > 0 {
 		t.Errorf("why of a key that goes on: %+v, %v", why, err)
 	}
 	if got := d.of("k0"); !slices.Equal(got, []string{"0", "6"}) {
@@ -145,11 +147,11 @@ func TestAPoisonRecordBlocksItsKeyUntilItIsRedriven(t *testing.T) {
 	subscribe(t, rf, "billing", h)
 	produce(t, rf, "orders", 60, 6, 6)
 	eventually(t, "another record behind it", func() bool {
-		letters, err := rf.DeadLetters(t.Context(), "billing", nil)
+		letters, err := rf.Admin().ListDeadLetters(t.Context(), "billing", nil)
 		return err == nil && len(letters) == 9
 	})
 	d.cure()
-	if n, err := rf.Redrive(t.Context(), "billing", &ringfence.DeadLetterOptions{Key: []byte("k0")}); n != 1 || err != nil {
+	if n, err := rf.Admin().RedriveDeadLetters(t.Context(), "billing", &admin.DeadLetterOptions{Key: []byte("k0")}); n != 1 || err != nil {
 		t.Fatalf("redriven: %d, %v", n, err)
 	}
 	eventually(t, "the rest of each key", func() bool {
@@ -166,7 +168,7 @@ func TestAPoisonRecordBlocksItsKeyUntilItIsRedriven(t *testing.T) {
 		}
 	}
 	eventually(t, "no dead letter", func() bool {
-		letters, err := rf.DeadLetters(t.Context(), "billing", nil)
+		letters, err := rf.Admin().ListDeadLetters(t.Context(), "billing", nil)
 		return err == nil && len(letters) == 0
 	})
 }
@@ -176,7 +178,7 @@ func TestAFailingRecordIsDeliveredInTheEndBeforeItsFollowers(t *testing.T) {
 	for _, hold := range []time.Duration{-1, time.Hour} {
 		t.Run(fmt.Sprint(hold), func(t *testing.T) {
 			t.Parallel()
-			rf := newSubscription(t, ringfence.SubscriptionConfig{Retry: ringfence.Retry{Initial: time.Millisecond, Max: 5 * time.Millisecond, Attempts: 100}, Hold: hold})
+			rf := newSubscription(t, admin.SubscriptionConfig{Retry: admin.Retry{Initial: time.Millisecond, Max: 5 * time.Millisecond, Attempts: 100}, Hold: hold})
 			produce(t, rf, "orders", 0, 200, 4)
 			var d delivered
 			subscribe(t, rf, "billing", d.handler(func(m *ringfence.Message) error {
@@ -203,7 +205,7 @@ func TestAFailingRecordIsDeliveredInTheEndBeforeItsFollowers(t *testing.T) {
 
 func TestAPermanentErrorIsADeadLetterAtOnceThatMayBeSkipped(t *testing.T) {
 	t.Parallel()
-	rf := newSubscription(t, ringfence.SubscriptionConfig{DeadLetters: ringfence.SkipIt})
+	rf := newSubscription(t, admin.SubscriptionConfig{DeadLetters: api.SkipRecord})
 	produce(t, rf, "orders", 0, 20, 2)
 	var d delivered
 	subscribe(t, rf, "billing", d.handler(func(m *ringfence.Message) error {
@@ -213,34 +215,34 @@ func TestAPermanentErrorIsADeadLetterAtOnceThatMayBeSkipped(t *testing.T) {
 		return nil
 	}))
 	eventually(t, "the others", func() bool { return len(d.of("k0")) == 9 && len(d.of("k1")) == 10 })
-	letters, err := rf.DeadLetters(t.Context(), "billing", nil)
+	letters, err := rf.Admin().ListDeadLetters(t.Context(), "billing", nil)
 	if err != nil || len(letters) != 1 || letters[0].Reason != "permanent" || letters[0].Attempts != 1 {
 		t.Fatalf("letters: %+v, %v", letters, err)
 	}
-	if n, err := rf.Discard(t.Context(), "billing", &ringfence.DeadLetterOptions{IDs: []string{letters[0].ID}}); n != 1 || err != nil {
+	if n, err := rf.Admin().DiscardDeadLetters(t.Context(), "billing", &admin.DeadLetterOptions{IDs: []string{letters[0].ID}}); n != 1 || err != nil {
 		t.Fatalf("discarded: %d, %v", n, err)
 	}
 	eventually(t, "no dead letter", func() bool {
-		letters, err := rf.DeadLetters(t.Context(), "billing", nil)
+		letters, err := rf.Admin().ListDeadLetters(t.Context(), "billing", nil)
 		return err == nil && len(letters) == 0
 	})
-	if _, err := rf.Redrive(t.Context(), "billing", &ringfence.DeadLetterOptions{IDs: []string{letters[0].ID}}); !errors.Is(err, ringfence.ErrConflict) {
+	if _, err := rf.Admin().RedriveDeadLetters(t.Context(), "billing", &admin.DeadLetterOptions{IDs: []string{letters[0].ID}}); !errors.Is(err, ringfence.ErrConflict) {
 		t.Errorf("a redrive of what is gone: %v", err)
 	}
 }
 
 func TestASubscriptionKeepsItsTopicAndOrder(t *testing.T) {
 	t.Parallel()
-	rf := newSubscription(t, ringfence.SubscriptionConfig{})
+	rf := newSubscription(t, admin.SubscriptionConfig{})
 	for _, c := range []struct {
-		cfg  ringfence.SubscriptionConfig
+		cfg  admin.SubscriptionConfig
 		want error
 	}{
-		{ringfence.SubscriptionConfig{Topic: "orders", Retry: ringfence.Retry{Attempts: 7}}, nil},
-		{ringfence.SubscriptionConfig{Topic: "orders", Order: ringfence.OrderNone}, ringfence.ErrExists},
-		{ringfence.SubscriptionConfig{Topic: "orders", DeadLetters: "burn"}, ringfence.ErrInvalid},
+		{admin.SubscriptionConfig{Topic: "orders", Retry: admin.Retry{Attempts: 7}}, nil},
+		{admin.SubscriptionConfig{Topic: "orders", Order: api.OrderNone}, ringfence.ErrExists},
+		{admin.SubscriptionConfig{Topic: "orders", DeadLetters: "burn"}, ringfence.ErrInvalid},
 	} {
-		if _, err := rf.EnsureSubscription(t.Context(), "billing", c.cfg); !errors.Is(err, c.want) {
+		if _, err := rf.Admin().CreateSubscription(t.Context(), "billing", c.cfg); !errors.Is(err, c.want) {
 			t.Errorf("%+v: %v; want %v", c.cfg, err, c.want)
 		}
 	}
@@ -251,7 +253,7 @@ func TestASubscriptionKeepsItsTopicAndOrder(t *testing.T) {
 
 func TestTheJournalIsNotReadFromItsBeginningForEver(t *testing.T) {
 	t.Parallel()
-	rf := newSubscription(t, ringfence.SubscriptionConfig{Retry: ringfence.Retry{Initial: time.Millisecond, Max: time.Millisecond}, Hold: -1})
+	rf := newSubscription(t, admin.SubscriptionConfig{Retry: admin.Retry{Initial: time.Millisecond, Max: time.Millisecond}, Hold: -1})
 	var d delivered
 	h := d.handler(func(m *ringfence.Message) error {
 		if m.Attempt == 1 {
@@ -260,7 +262,7 @@ func TestTheJournalIsNotReadFromItsBeginningForEver(t *testing.T) {
 		return nil
 	})
 	stop := subscribe(t, rf, "billing", h)
-	info, err := rf.DescribeSubscription(t.Context(), "billing")
+	info, err := rf.Admin().GetSubscription(t.Context(), "billing")
 	must(t, err)
 	g, err := protocol.NewGroup(rf.Registry(), info.Group())
 	must(t, err)
@@ -293,25 +295,25 @@ func TestTheJournalIsNotReadFromItsBeginningForEver(t *testing.T) {
 
 func TestASubscriptionsGroupAndTopicsAreNotTouchedUnderIt(t *testing.T) {
 	t.Parallel()
-	rf := newSubscription(t, ringfence.SubscriptionConfig{})
+	rf := newSubscription(t, admin.SubscriptionConfig{})
 	produce(t, rf, "orders", 0, 4, 2)
 	var d delivered
 	stop := subscribe(t, rf, "billing", d.handler(func(*ringfence.Message) error { return nil }))
 	eventually(t, "all", func() bool { return len(d.of("k0"))+len(d.of("k1")) == 4 })
 	stop()
-	info, err := rf.DescribeSubscription(t.Context(), "billing")
+	info, err := rf.Admin().GetSubscription(t.Context(), "billing")
 	must(t, err)
 	to, err := ringfence.ParseSeek("earliest")
 	must(t, err)
 	for what, err := range map[string]error{
 		"seek": func() error {
-			_, err := rf.SeekGroup(t.Context(), info.Group(), to, nil)
+			_, err := rf.Admin().SeekGroup(t.Context(), info.Group(), to, nil)
 			return err
 		}(),
-		"delete of the group":   rf.DeleteGroup(t.Context(), info.Group(), nil),
-		"delete of the topic":   rf.DeleteTopic(t.Context(), "orders", &ringfence.DeleteTopicOptions{Force: true}),
-		"delete of the journal": rf.DeleteTopic(t.Context(), info.JournalTopic(), nil),
-		"delete of the copies":  rf.DeleteTopic(t.Context(), info.DeadTopic(), nil),
+		"delete of the group":   rf.Admin().DeleteGroup(t.Context(), info.Group(), nil),
+		"delete of the topic":   rf.Admin().DeleteTopic(t.Context(), "orders", &admin.DeleteTopicOptions{Force: true}),
+		"delete of the journal": rf.Admin().DeleteTopic(t.Context(), info.Set().Journal, nil),
+		"delete of the copies":  rf.Admin().DeleteTopic(t.Context(), info.Set().DeadTopic, nil),
 	} {
 		if !errors.Is(err, ringfence.ErrConflict) {
 			t.Errorf("%s: %v; want ErrConflict", what, err)
@@ -319,13 +321,13 @@ func TestASubscriptionsGroupAndTopicsAreNotTouchedUnderIt(t *testing.T) {
 	}
 	// Those of others are as before.
 	must(t, rf.EnsureTopic(t.Context(), "mails", ringfence.TopicConfig{Partitions: 1}))
-	must(t, rf.DeleteTopic(t.Context(), "mails", nil))
+	must(t, rf.Admin().DeleteTopic(t.Context(), "mails", nil))
 }
 
 func TestTheJournalDoesNotGrowForEver(t *testing.T) {
 	t.Parallel()
 	_, rf := newTopic(t, 1)
-	_, err := rf.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{Topic: "orders", Retry: ringfence.Retry{Initial: time.Millisecond, Max: time.Millisecond}, Hold: -1})
+	_, err := rf.Admin().CreateSubscription(t.Context(), "billing", admin.SubscriptionConfig{Topic: "orders", Retry: admin.Retry{Initial: time.Millisecond, Max: time.Millisecond}, Hold: -1})
 	must(t, err)
 	var d delivered
 	h := d.handler(func(m *ringfence.Message) error {
@@ -338,10 +340,10 @@ func TestTheJournalDoesNotGrowForEver(t *testing.T) {
 		return nil
 	})
 	stop := subscribe(t, rf, "billing", h)
-	info, err := rf.DescribeSubscription(t.Context(), "billing")
+	info, err := rf.Admin().GetSubscription(t.Context(), "billing")
 	must(t, err)
 	dropped := func() bool {
-		j, err := rf.DescribeTopic(t.Context(), info.JournalTopic())
+		j, err := rf.Admin().DescribeTopic(t.Context(), info.Set().Journal)
 		must(t, err)
 		return j.Storage[0].Partitions[0].First > 0
 	}
@@ -370,12 +372,12 @@ func TestTheJournalDoesNotGrowForEver(t *testing.T) {
 	stop()
 	d.cure()
 	subscribe(t, rf, "billing", h) // an heir knows of it all the same
-	letters, err := rf.DeadLetters(t.Context(), "billing", nil)
+	letters, err := rf.Admin().ListDeadLetters(t.Context(), "billing", nil)
 	must(t, err)
-	if len(letters) == 0 || string(letters[0].Value) != "0" || !letters[0].Failed {
+	if len(letters) == 0 || string(letters[0].Value) != "0" || letters[0].Status != api.Failed {
 		t.Fatalf("the letters are %+v", letters)
 	}
-	n, err := rf.Redrive(t.Context(), "billing", nil)
+	n, err := rf.Admin().RedriveDeadLetters(t.Context(), "billing", nil)
 	if n != 1 || err != nil {
 		t.Errorf("redriven: %d, %v", n, err)
 	}

@@ -6,12 +6,14 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
 // claim appends records to the journal of the only shard as the owner of an epoch above all others.
-func claim(t *testing.T, journal *commitlog.Topic, info *ringfence.SubscriptionInfo, records ...core.Record) {
+func claim(t *testing.T, journal *commitlog.Topic, info *api.Subscription, records ...core.Record) {
 	t.Helper()
 	by := core.Tenure{Epoch: 1 << 45, Run: 1, Token: 1}
 	fence(t, journal, info, by)
@@ -49,9 +51,9 @@ func (r *recorder) inOrder(t *testing.T, key string, want ...string) {
 func TestAJournalThatKnowsRecordsBeyondTheEndHidesNone(t *testing.T) {
 	t.Parallel()
 	s, rf := newTopic(t, 1)
-	info, err := rf.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{Topic: "orders"})
+	info, err := rf.Admin().CreateSubscription(t.Context(), "billing", admin.SubscriptionConfig{Topic: "orders"})
 	must(t, err)
-	journal := raw(t, s, rf, info.JournalTopic())
+	journal := raw(t, s, rf, info.Set().Journal)
 	produce(t, rf, "orders", 0, 4, 2)
 	claim(t, journal, info, core.Record{Kind: core.Known, Key: []byte("k1"), ID: core.ID{Origin: core.Origin{Offset: 6}}})
 
@@ -70,9 +72,9 @@ func TestAJournalThatKnowsRecordsBeyondTheEndHidesNone(t *testing.T) {
 func TestADeadLetterBeyondTheEndTakesTheIdentityOfNoRecord(t *testing.T) {
 	t.Parallel()
 	s, rf := newTopic(t, 1)
-	info, err := rf.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{Topic: "orders"})
+	info, err := rf.Admin().CreateSubscription(t.Context(), "billing", admin.SubscriptionConfig{Topic: "orders"})
 	must(t, err)
-	journal := raw(t, s, rf, info.JournalTopic())
+	journal := raw(t, s, rf, info.Set().Journal)
 	produce(t, rf, "orders", 0, 4, 2)
 	claim(t, journal, info, core.Record{Kind: core.Dead, Key: []byte("k1"), ID: core.ID{Origin: core.Origin{Offset: 5}}, Attempts: 1, Reason: core.Attempts, Blocking: true})
 
@@ -87,12 +89,12 @@ func TestADeadLetterBeyondTheEndTakesTheIdentityOfNoRecord(t *testing.T) {
 		t.Fatalf("%d records were handled while somebody has to decide about what is in the place of one", got.count())
 	case <-time.After(2 * time.Second):
 	}
-	letters, err := rf.DeadLetters(t.Context(), "billing", nil)
+	letters, err := rf.Admin().ListDeadLetters(t.Context(), "billing", nil)
 	must(t, err)
 	if len(letters) == 0 {
 		t.Fatal("there is no dead letter")
 	}
-	n, err := rf.Discard(t.Context(), "billing", &ringfence.DeadLetterOptions{IDs: []string{letters[0].ID}})
+	n, err := rf.Admin().DiscardDeadLetters(t.Context(), "billing", &admin.DeadLetterOptions{IDs: []string{letters[0].ID}})
 	if err != nil || n != 1 {
 		t.Fatalf("%d dead letters are discarded, %v", n, err)
 	}
@@ -105,16 +107,16 @@ func TestADeadLetterBeyondTheEndTakesTheIdentityOfNoRecord(t *testing.T) {
 func TestAResetMendsAJournalThatKnowsRecordsBeyondTheEnd(t *testing.T) {
 	t.Parallel()
 	s, rf := newTopic(t, 1)
-	info, err := rf.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{Topic: "orders"})
+	info, err := rf.Admin().CreateSubscription(t.Context(), "billing", admin.SubscriptionConfig{Topic: "orders"})
 	must(t, err)
-	journal := raw(t, s, rf, info.JournalTopic())
+	journal := raw(t, s, rf, info.Set().Journal)
 	produce(t, rf, "orders", 0, 4, 2)
 	claim(t, journal, info, core.Record{Kind: core.Dead, Key: []byte("k1"), ID: core.ID{Origin: core.Origin{Offset: 5}}, Attempts: 1, Reason: core.Attempts, Blocking: true})
 
 	got := newRecorder()
 	subscribe(t, rf, "billing", got.handle)
 	eventually(t, "the end of the partition in the journal", func() bool { return has(t, journal, core.Ends) })
-	_, err = rf.ResetSubscription(t.Context(), "billing", ringfence.SeekEarliest, nil)
+	_, err = rf.Admin().ResetSubscription(t.Context(), "billing", ringfence.SeekEarliest, nil)
 	must(t, err)
 	produce(t, rf, "orders", 4, 4, 2)
 	got.waitFor(t, 8)

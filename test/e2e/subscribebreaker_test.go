@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 )
 
 var errDown = ringfence.Outage(errors.New("connection refused"))
@@ -19,7 +21,7 @@ var errDown = ringfence.Outage(errors.New("connection refused"))
 const openedLine = "deliveries are held back: what they go to does not work; no attempt counts, and one record at a time is tried until there is an answer"
 
 // outage is a subscription of a topic with n records of so many keys.
-func outage(t *testing.T, partitions, n, keys int, c ringfence.SubscriptionConfig) (*ringfence.Client, *heard) {
+func outage(t *testing.T, partitions, n, keys int, c admin.SubscriptionConfig) (*ringfence.Client, *heard) {
 	t.Helper()
 	h := &heard{}
 	rf, err := ringfence.Open(t.Context(), ringfence.Config{Dir: t.TempDir(), Logger: slog.New(h)})
@@ -27,7 +29,7 @@ func outage(t *testing.T, partitions, n, keys int, c ringfence.SubscriptionConfi
 	t.Cleanup(func() { _ = rf.Close() })
 	must(t, rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: partitions}))
 	c.Topic, c.Retry.Initial, c.Retry.Max = "orders", 200*time.Millisecond, 200*time.Millisecond
-	_, err = rf.EnsureSubscription(t.Context(), "billing", c)
+	_, err = rf.Admin().CreateSubscription(t.Context(), "billing", c)
 	must(t, err)
 	produce(t, rf, "orders", 0, n, keys)
 	return rf, h
@@ -47,7 +49,7 @@ func (d *delivered) whole(n, keys int) bool {
 func TestAnOutageCostsNoRecordItsAttempts(t *testing.T) {
 	t.Parallel()
 	const n, keys = 4000, 200
-	rf, h := outage(t, 4, n, keys, ringfence.SubscriptionConfig{Retry: ringfence.Retry{Attempts: 3}, Hold: -1})
+	rf, h := outage(t, 4, n, keys, admin.SubscriptionConfig{Retry: admin.Retry{Attempts: 3}, Hold: -1})
 	var d delivered
 	stop := subscribe(t, rf, "billing", d.handler(func(*ringfence.Message) error { return errDown }))
 	eventually(t, "the outage is noticed", func() bool { return h.says(openedLine) })
@@ -68,7 +70,7 @@ func TestAnOutageCostsNoRecordItsAttempts(t *testing.T) {
 			t.Errorf("k%d: %v; want %v", k, got, want)
 		}
 	}
-	letters, err := rf.DeadLetters(t.Context(), "billing", nil)
+	letters, err := rf.Admin().ListDeadLetters(t.Context(), "billing", nil)
 	if err != nil || len(letters) > 0 {
 		t.Errorf("%d dead letters, %v", len(letters), err)
 	}
@@ -90,7 +92,7 @@ func (d *delivered) handlerOf(bad func(m *ringfence.Message) error) ringfence.Ha
 func TestAKeyThatNeverGetsAnAnswerHoldsNobodyBack(t *testing.T) {
 	t.Parallel()
 	const n, keys = 4000, 200
-	rf, h := outage(t, 4, n, keys, ringfence.SubscriptionConfig{Retry: ringfence.Retry{Attempts: 3}, Hold: -1})
+	rf, h := outage(t, 4, n, keys, admin.SubscriptionConfig{Retry: admin.Retry{Attempts: 3}, Hold: -1})
 	var d delivered
 	subscribe(t, rf, "billing", d.handler(func(m *ringfence.Message) error {
 		if string(m.Key) == "k7" {
@@ -99,8 +101,8 @@ func TestAKeyThatNeverGetsAnAnswerHoldsNobodyBack(t *testing.T) {
 		return nil
 	}))
 	eventually(t, "the dead letter", func() bool {
-		letters, err := rf.DeadLetters(t.Context(), "billing", nil)
-		return err == nil && len(letters) == n/keys && letters[0].Failed && letters[0].Attempts == 3
+		letters, err := rf.Admin().ListDeadLetters(t.Context(), "billing", nil)
+		return err == nil && len(letters) == n/keys && letters[0].Status == api.Failed && letters[0].Attempts == 3
 	})
 	for k := range keys {
 		if got := d.of(fmt.Sprintf("k%d", k)); k != 7 && len(got) != n/keys {
@@ -116,7 +118,7 @@ func TestAKeyThatNeverGetsAnAnswerHoldsNobodyBack(t *testing.T) {
 func TestWhatIsParkedLosesNoAttemptInAnOutage(t *testing.T) {
 	t.Parallel()
 	const n, others = 2, 40 // each has a key of its own
-	rf, h := outage(t, 1, n, n, ringfence.SubscriptionConfig{Retry: ringfence.Retry{Attempts: 1000}, Hold: time.Second})
+	rf, h := outage(t, 1, n, n, admin.SubscriptionConfig{Retry: admin.Retry{Attempts: 1000}, Hold: time.Second})
 	var d delivered
 	var down, noticed atomic.Bool
 	var mu sync.Mutex
@@ -169,10 +171,10 @@ func TestWhatIsParkedLosesNoAttemptInAnOutage(t *testing.T) {
 func waiting(t *testing.T, rf *ringfence.Client) (n int) {
 	t.Helper()
 	for k := range 2 {
-		why, err := rf.Why(t.Context(), "billing", fmt.Appendf(nil, "k%d", k))
+		why, err := rf.Admin().ExplainKey(t.Context(), "billing", fmt.Appendf(nil, "k%d", k))
 		must(t, err)
 		for _, w := range why {
-			n += w.Parked
+			n += w.Followers + 1
 		}
 	}
 	return n

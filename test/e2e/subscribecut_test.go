@@ -14,19 +14,19 @@ import (
 func TestAJournalThatSomebodyElseTrimmedIsTold(t *testing.T) {
 	t.Parallel()
 	s, rf := parked(t)
-	info, err := rf.DescribeSubscription(t.Context(), "billing")
+	info, err := rf.Admin().GetSubscription(t.Context(), "billing")
 	must(t, err)
-	if _, err := rf.DeadLetters(t.Context(), "billing", nil); err != nil {
+	if _, err := rf.Admin().ListDeadLetters(t.Context(), "billing", nil); err != nil {
 		t.Fatal("before: ", err)
 	}
-	journal := raw(t, s, rf, info.JournalTopic())
+	journal := raw(t, s, rf, info.Set().Journal)
 	b, err := journal.Bounds(t.Context(), 0)
 	must(t, err)
 	must(t, journal.Trim(t.Context(), 0, b.Next))
 
 	told := func(when string) {
 		t.Helper()
-		_, err := rf.DeadLetters(t.Context(), "billing", nil)
+		_, err := rf.Admin().ListDeadLetters(t.Context(), "billing", nil)
 		if !errors.Is(err, shard.ErrCut) || !strings.Contains(err.Error(), "shard 0") || !strings.Contains(err.Error(), "of its records are gone") {
 			t.Errorf("%s: %v; expected what is missing", when, err)
 		}
@@ -41,11 +41,11 @@ func TestAJournalThatSomebodyElseTrimmedIsTold(t *testing.T) {
 
 	stop = subscribe(t, rf, "billing", d.handler(func(*ringfence.Message) error { return nil }))
 	defer stop()
-	_, err = rf.ResetSubscription(t.Context(), "billing", ringfence.SeekEarliest, nil)
+	_, err = rf.Admin().ResetSubscription(t.Context(), "billing", ringfence.SeekEarliest, nil)
 	must(t, err)
 	eventually(t, "all is delivered again", func() bool { return len(d.of("k0")) == 6 })
 	eventually(t, "the old shard set is over, and what it had lost with it", func() bool {
-		_, err := rf.DeadLetters(t.Context(), "billing", nil)
+		_, err := rf.Admin().ListDeadLetters(t.Context(), "billing", nil)
 		return err == nil
 	})
 }

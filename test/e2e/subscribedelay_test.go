@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 )
 
 // sendAt sends a record that is not to be delivered before a time.
@@ -23,7 +25,7 @@ func sendAt(t *testing.T, rf *ringfence.Client, key, value, at string) {
 // attempt.
 func TestADelayedRecordIsDeliveredWhenItsTimeHasCome(t *testing.T) {
 	t.Parallel()
-	rf := newSubscriptionOf(t, 1, ringfence.SubscriptionConfig{Retry: ringfence.Retry{Attempts: 1}})
+	rf := newSubscriptionOf(t, 1, admin.SubscriptionConfig{Retry: admin.Retry{Attempts: 1}})
 	due := time.Now().Add(time.Second).Truncate(time.Millisecond)
 	sendAt(t, rf, "k", "late", fmt.Sprint(due.UnixMilli()))
 	send(t, rf, "k", "behind")
@@ -39,14 +41,14 @@ func TestADelayedRecordIsDeliveredWhenItsTimeHasCome(t *testing.T) {
 	var first, second delivered
 	stop := subscribe(t, rf, "billing", first.handler(handler))
 	eventually(t, "what is not delayed", func() bool { return len(first.of("other"))+len(first.of("past")) == 2 })
-	info, err := rf.DescribeSubscription(t.Context(), "billing")
+	info, err := rf.Admin().GetSubscription(t.Context(), "billing")
 	must(t, err)
 	eventually(t, "the checkpoint to pass what is delayed", func() bool {
-		g, err := rf.DescribeGroup(t.Context(), info.Group())
+		g, err := rf.Admin().DescribeGroup(t.Context(), info.Group())
 		return err == nil && g.Lag == 0
 	})
-	why, err := rf.Why(t.Context(), "billing", []byte("k"))
-	if err != nil || len(why) != 1 || !why[0].Due.Equal(due) || why[0].Attempts != 0 || why[0].Parked != 2 {
+	why, err := rf.Admin().ExplainKey(t.Context(), "billing", []byte("k"))
+	if err != nil || len(why) != 1 || why[0].Due != api.TimeOf(due) || why[0].Attempts != 0 || why[0].Followers != 1 {
 		t.Errorf("%+v, %v; expected the record to be due at %s", why, err, due)
 	}
 	stop()
@@ -64,18 +66,18 @@ func TestADelayedRecordIsDeliveredWhenItsTimeHasCome(t *testing.T) {
 // Nobody knows when such a record was meant to come: nothing is passed over in silence, and nothing comes early.
 func TestADelayThatMakesNoSenseIsADeadLetterAtOnce(t *testing.T) {
 	t.Parallel()
-	rf := newSubscription(t, ringfence.SubscriptionConfig{Retry: ringfence.Retry{Initial: time.Hour, Max: time.Hour}})
+	rf := newSubscription(t, admin.SubscriptionConfig{Retry: admin.Retry{Initial: time.Hour, Max: time.Hour}})
 	for _, at := range []string{"tomorrow", "", "99999999999999999999", time.Now().AddDate(2, 0, 0).UTC().Format(time.RFC3339), "\x1b[2J"} {
 		sendAt(t, rf, "k"+at, "x", at)
 	}
 	var d delivered
 	subscribe(t, rf, "billing", d.handler(fine))
 	for _, l := range lettersOf(t, rf, 5, nil) {
-		if !l.Failed || !strings.Contains(l.Answer, "expected a time") {
+		if l.Status != api.Failed || !strings.Contains(l.Answer, "expected a time") {
 			t.Errorf("%+v; expected a dead letter that says what was expected", l)
 		}
-		if got := d.of(string(l.Key)); len(got) != 0 {
-			t.Errorf("%q was delivered", l.Key)
+		if got := d.of(l.KeyText()); len(got) != 0 {
+			t.Errorf("%q was delivered", l.KeyText())
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
 	registrypkg "github.com/ringfence/ringfence/registry"
@@ -58,7 +59,7 @@ func cutDeletion(t *testing.T, s *stores, n int, after bool) (cut bool) {
 		},
 	}}})
 	must(t, err)
-	err = rf.DeleteSubscription(ctx, "billing", &ringfence.DeleteSubscriptionOptions{Force: true})
+	err = rf.Admin().DeleteSubscription(ctx, "billing", &admin.DeleteSubscriptionOptions{Force: true})
 	if (err != nil) != (ctx.Err() != nil) {
 		t.Errorf("dead: %t, the deletion: %v", ctx.Err() != nil, err)
 	}
@@ -88,7 +89,7 @@ func (s *stores) of(t *testing.T, name string) (have []string) {
 func parked(t *testing.T) (*stores, *ringfence.Client) {
 	t.Helper()
 	s, rf := newTopic(t, 1)
-	_, err := rf.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{Topic: "orders"})
+	_, err := rf.Admin().CreateSubscription(t.Context(), "billing", admin.SubscriptionConfig{Topic: "orders"})
 	must(t, err)
 	produce(t, rf, "orders", 0, 3, 1)
 	var d delivered
@@ -99,7 +100,7 @@ func parked(t *testing.T) (*stores, *ringfence.Client) {
 		return nil
 	}))
 	eventually(t, "the dead letter", func() bool {
-		letters, err := rf.DeadLetters(t.Context(), "billing", nil)
+		letters, err := rf.Admin().ListDeadLetters(t.Context(), "billing", nil)
 		return err == nil && len(letters) == 2
 	})
 	stop()
@@ -108,7 +109,7 @@ func parked(t *testing.T) (*stores, *ringfence.Client) {
 
 func TestADeletionThatIsCutAtAnyStepIsFinishedByTheNext(t *testing.T) {
 	t.Parallel()
-	force := &ringfence.DeleteSubscriptionOptions{Force: true}
+	force := &admin.DeleteSubscriptionOptions{Force: true}
 	for _, after := range []bool{false, true} {
 		for _, by := range []string{"deletion", "creation"} {
 			t.Run(fmt.Sprintf("by a %s after: %t", by, after), func(t *testing.T) {
@@ -120,12 +121,12 @@ func TestADeletionThatIsCutAtAnyStepIsFinishedByTheNext(t *testing.T) {
 						cuts++
 					}
 					begun := cuts > 1 || after // it was marked
-					info, err := rf.DescribeSubscription(t.Context(), "billing")
+					info, err := rf.Admin().GetSubscription(t.Context(), "billing")
 					if gone := errors.Is(err, ringfence.ErrNotFound); gone != begun {
 						t.Errorf("cut at write %d, after: %t, it is %+v, %v", cuts, after, info, err)
 					}
 					if by == "deletion" {
-						if err := rf.DeleteSubscription(t.Context(), "billing", force); err != nil && !errors.Is(err, ringfence.ErrNotFound) {
+						if err := rf.Admin().DeleteSubscription(t.Context(), "billing", force); err != nil && !errors.Is(err, ringfence.ErrNotFound) {
 							t.Errorf("the deletion after a cut at write %d: %v", cuts, err)
 						}
 						if have := s.of(t, "billing"); len(have) > 0 {
@@ -137,14 +138,14 @@ func TestADeletionThatIsCutAtAnyStepIsFinishedByTheNext(t *testing.T) {
 					if info != nil {
 						old = info.Group()
 					}
-					_, err = rf.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{Topic: "orders"})
+					_, err = rf.Admin().CreateSubscription(t.Context(), "billing", admin.SubscriptionConfig{Topic: "orders"})
 					must(t, err)
-					info, err = rf.DescribeSubscription(t.Context(), "billing")
+					info, err = rf.Admin().GetSubscription(t.Context(), "billing")
 					must(t, err)
 					if begun == (info.Group() == old) {
 						t.Errorf("cut at write %d, the group is %s, was %s", cuts, info.Group(), old)
 					}
-					if letters, err := rf.DeadLetters(t.Context(), "billing", nil); err != nil || (len(letters) == 0) != begun {
+					if letters, err := rf.Admin().ListDeadLetters(t.Context(), "billing", nil); err != nil || (len(letters) == 0) != begun {
 						t.Errorf("cut at write %d: letters %v, %v", cuts, letters, err)
 					}
 					set := info.Set().ID
@@ -165,7 +166,7 @@ func TestADeletionThatIsCutAtAnyStepIsFinishedByTheNext(t *testing.T) {
 func TestADeletionWithoutForceTakesNothingThatIsInUse(t *testing.T) {
 	t.Parallel()
 	_, rf := parked(t)
-	if err := rf.DeleteSubscription(t.Context(), "billing", nil); !errors.Is(err, ringfence.ErrConflict) {
+	if err := rf.Admin().DeleteSubscription(t.Context(), "billing", nil); !errors.Is(err, ringfence.ErrConflict) {
 		t.Errorf("with a dead letter: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -173,35 +174,35 @@ func TestADeletionWithoutForceTakesNothingThatIsInUse(t *testing.T) {
 	ended := make(chan error, 1)
 	got := newRecorder()
 	go func() { ended <- rf.Subscribe(ctx, "billing", got.handle, nil) }()
-	_, err := rf.Redrive(t.Context(), "billing", nil)
+	_, err := rf.Admin().RedriveDeadLetters(t.Context(), "billing", nil)
 	must(t, err)
 	got.waitFor(t, 2)
 	eventually(t, "nothing is parked", func() bool {
-		letters, err := rf.DeadLetters(t.Context(), "billing", nil)
+		letters, err := rf.Admin().ListDeadLetters(t.Context(), "billing", nil)
 		return err == nil && len(letters) == 0
 	})
-	for _, o := range []*ringfence.DeleteSubscriptionOptions{nil, {DryRun: true}} {
-		if err := rf.DeleteSubscription(t.Context(), "billing", o); !errors.Is(err, ringfence.ErrConflict) {
+	for _, o := range []*admin.DeleteSubscriptionOptions{nil, {DryRun: true}} {
+		if err := rf.Admin().DeleteSubscription(t.Context(), "billing", o); !errors.Is(err, ringfence.ErrConflict) {
 			t.Errorf("with a member: %v", err)
 		}
 	}
-	must(t, rf.DeleteSubscription(t.Context(), "billing", &ringfence.DeleteSubscriptionOptions{Force: true, DryRun: true}))
+	must(t, rf.Admin().DeleteSubscription(t.Context(), "billing", &admin.DeleteSubscriptionOptions{Force: true, DryRun: true}))
 	produce(t, rf, "orders", 3, 1, 1)
 	got.waitFor(t, 3) // it is there
 
 	cancel()
 	must(t, <-ended)
-	must(t, rf.DeleteSubscription(t.Context(), "billing", nil))
-	if err := rf.DeleteSubscription(t.Context(), "billing", nil); !errors.Is(err, ringfence.ErrNotFound) {
+	must(t, rf.Admin().DeleteSubscription(t.Context(), "billing", nil))
+	if err := rf.Admin().DeleteSubscription(t.Context(), "billing", nil); !errors.Is(err, ringfence.ErrNotFound) {
 		t.Errorf("once more: %v", err)
 	}
-	must(t, rf.DeleteTopic(t.Context(), "orders", nil))
+	must(t, rf.Admin().DeleteTopic(t.Context(), "orders", nil))
 }
 
 func TestMembersEndWithTheirSubscription(t *testing.T) {
 	t.Parallel()
 	s, rf := newTopic(t, 2)
-	_, err := rf.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{Topic: "orders"})
+	_, err := rf.Admin().CreateSubscription(t.Context(), "billing", admin.SubscriptionConfig{Topic: "orders"})
 	must(t, err)
 	produce(t, rf, "orders", 0, 10, 2)
 	got := newRecorder()
@@ -211,7 +212,7 @@ func TestMembersEndWithTheirSubscription(t *testing.T) {
 		go func() { ended <- member.Subscribe(t.Context(), "billing", got.handle, nil) }()
 	}
 	got.waitFor(t, 10)
-	must(t, rf.DeleteSubscription(t.Context(), "billing", &ringfence.DeleteSubscriptionOptions{Force: true}))
+	must(t, rf.Admin().DeleteSubscription(t.Context(), "billing", &admin.DeleteSubscriptionOptions{Force: true}))
 	told := 0 // one may begin only now
 	for range 2 {
 		err := <-ended
@@ -228,7 +229,7 @@ func TestMembersEndWithTheirSubscription(t *testing.T) {
 		t.Errorf("there is %q", have)
 	}
 	// The next of the name begins anew.
-	_, err = rf.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{Topic: "orders"})
+	_, err = rf.Admin().CreateSubscription(t.Context(), "billing", admin.SubscriptionConfig{Topic: "orders"})
 	must(t, err)
 	subscribe(t, rf, "billing", got.handle)
 	got.waitFor(t, 20)

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
 )
 
 // Whoever ends a member while it begins has asked for its end all the same.
 func TestAMemberThatIsEndedWhileItBeginsEndsWithoutAnError(t *testing.T) {
 	t.Parallel()
-	rf := newSubscription(t, ringfence.SubscriptionConfig{})
+	rf := newSubscription(t, admin.SubscriptionConfig{})
 	nothing := func(context.Context, *ringfence.Message) error { return nil }
 	for i := range 100 {
 		ctx, end := context.WithCancel(t.Context())

@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
 // fence appends one to the journal of the only shard, as an owner does.
-func fence(t *testing.T, journal *commitlog.Topic, info *ringfence.SubscriptionInfo, by core.Tenure) {
+func fence(t *testing.T, journal *commitlog.Topic, info *api.Subscription, by core.Tenure) {
 	t.Helper()
 	r := core.Record{Set: info.Set().ID, Kind: core.Fence, By: by, Seq: 1, Member: "another"}
 	_, err := journal.Append(t.Context(), 0, []commitlog.Record{{Headers: []commitlog.Header{{Name: "ringfence-parked", Value: core.Encode(&r, nil)}}}}, nil)
@@ -24,9 +26,9 @@ func fence(t *testing.T, journal *commitlog.Topic, info *ringfence.SubscriptionI
 func TestAShardIsClaimedAboveWhatItsJournalHas(t *testing.T) {
 	t.Parallel()
 	s, rf := newTopic(t, 1)
-	info, err := rf.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{Topic: "orders", Hold: -1, Retry: ringfence.Retry{Initial: time.Millisecond, Max: time.Millisecond}})
+	info, err := rf.Admin().CreateSubscription(t.Context(), "billing", admin.SubscriptionConfig{Topic: "orders", Hold: -1, Retry: admin.Retry{Initial: time.Millisecond, Max: time.Millisecond}})
 	must(t, err)
-	journal := raw(t, s, rf, info.JournalTopic())
+	journal := raw(t, s, rf, info.Set().Journal)
 	produce(t, rf, "orders", 0, 4, 1)
 	const forgotten = 1 << 45 // far above what the time gives
 	fence(t, journal, info, core.Tenure{Epoch: forgotten, Run: 7, Token: 1})
@@ -59,9 +61,9 @@ func TestAShardIsClaimedAboveWhatItsJournalHas(t *testing.T) {
 func TestAForgedFenceStopsNoShard(t *testing.T) {
 	t.Parallel()
 	s, rf := newTopic(t, 1)
-	info, err := rf.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{Topic: "orders", Hold: -1, Retry: ringfence.Retry{Initial: time.Millisecond, Max: time.Millisecond}})
+	info, err := rf.Admin().CreateSubscription(t.Context(), "billing", admin.SubscriptionConfig{Topic: "orders", Hold: -1, Retry: admin.Retry{Initial: time.Millisecond, Max: time.Millisecond}})
 	must(t, err)
-	journal := raw(t, s, rf, info.JournalTopic())
+	journal := raw(t, s, rf, info.Set().Journal)
 	forged := core.Tenure{Epoch: core.MaxEpoch, Run: math.MaxUint64, Token: 1}
 	fence(t, journal, info, forged)
 	produce(t, rf, "orders", 0, 20, 4)

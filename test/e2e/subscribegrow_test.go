@@ -10,25 +10,27 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 )
 
 // grow adds a storage topic of so many partitions and has producers go on there.
 func grow(t *testing.T, rf *ringfence.Client, partitions int) {
 	t.Helper()
-	_, err := rf.AddStorage(t.Context(), "a", partitions)
+	_, err := rf.Admin().AddStorage(t.Context(), "a", partitions)
 	must(t, err)
-	_, err = rf.SwitchProduce(t.Context(), "a")
+	_, err = rf.Admin().SwitchProduce(t.Context(), "a")
 	must(t, err)
 }
 
 // follows waits until a subscription delivers a storage topic, and no turn is under way.
-func follows(t *testing.T, rf *ringfence.Client, name string, storage int) (d *ringfence.SubscriptionInfo) {
+func follows(t *testing.T, rf *ringfence.Client, name string, storage int) (d *api.Subscription) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("that storage topic %d is delivered", storage), func() bool {
 		var err error
-		d, err = rf.DescribeSubscription(t.Context(), name)
+		d, err = rf.Admin().GetSubscription(t.Context(), name)
 		must(t, err)
-		return !d.Turning() && d.Set().Storage == storage
+		return !d.Changing() && d.Set().Storage == storage
 	})
 	return d
 }
@@ -41,8 +43,8 @@ func TestASubscriptionFollowsAGrowingTopic(t *testing.T) {
 	s := newStores()
 	one, two := s.open(t), s.open(t)
 	must(t, one.EnsureTopic(t.Context(), "a", ringfence.TopicConfig{Partitions: 4}))
-	_, err := one.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{
-		Topic: "a", Retry: ringfence.Retry{Initial: 5 * time.Millisecond, Max: 20 * time.Millisecond, Attempts: 3}, Hold: -1,
+	_, err := one.Admin().CreateSubscription(t.Context(), "billing", admin.SubscriptionConfig{
+		Topic: "a", Retry: admin.Retry{Initial: 5 * time.Millisecond, Max: 20 * time.Millisecond, Attempts: 3}, Hold: -1,
 	})
 	must(t, err)
 	var d delivered
@@ -72,13 +74,13 @@ func TestASubscriptionFollowsAGrowingTopic(t *testing.T) {
 		grow(t, one, partitions)
 		produce(5)
 		info := follows(t, one, "billing", i+1)
-		if info.Set().Shards != partitions || info.Set().Pause == 0 {
+		if info.Set().Shards != partitions || info.Set().PauseMS == 0 {
 			t.Errorf("%d partitions are delivered by %+v", partitions, info.Set())
 		}
-		t.Logf("%d partitions: a pause of %d ms", partitions, info.Set().Pause)
+		t.Logf("%d partitions: a pause of %d ms", partitions, info.Set().PauseMS)
 	}
 	for _, shards := range []int{2, 5} { // what came from earlier storage topics goes along
-		_, err := one.Reshard(t.Context(), "billing", shards, nil)
+		_, err := one.Admin().ReshardSubscription(t.Context(), "billing", shards, nil)
 		must(t, err)
 		produce(3)
 		turned(t, one, "billing")
@@ -92,12 +94,12 @@ func TestASubscriptionFollowsAGrowingTopic(t *testing.T) {
 		return true
 	})
 	eventually(t, "the dead letter and all behind it", func() bool {
-		letters, err := one.DeadLetters(t.Context(), "billing", nil)
+		letters, err := one.Admin().ListDeadLetters(t.Context(), "billing", nil)
 		must(t, err)
-		return len(letters) == n-3 && letters[0].Failed && string(letters[0].Value) == "k0-3" && letters[0].Storage == 0
+		return len(letters) == n-3 && letters[0].Status == api.Failed && string(letters[0].Value) == "k0-3" && letters[0].Storage == 0
 	})
 	d.cure()
-	count, err := two.Redrive(t.Context(), "billing", nil)
+	count, err := two.Admin().RedriveDeadLetters(t.Context(), "billing", nil)
 	if must(t, err); count != 1 {
 		t.Errorf("%d were redriven", count)
 	}
@@ -123,11 +125,11 @@ func TestASubscriptionOfATopicThatHasGrownDeliversAllOfIt(t *testing.T) {
 	produceKeys(t, rf, "2")
 	grow(t, rf, 3)
 	for _, from := range []ringfence.From{ringfence.Latest, ringfence.Earliest} {
-		_, err := rf.EnsureSubscription(t.Context(), string(from), ringfence.SubscriptionConfig{Topic: "a", From: from})
+		_, err := rf.Admin().CreateSubscription(t.Context(), string(from), admin.SubscriptionConfig{Topic: "a", From: from})
 		must(t, err)
 	}
 	produceKeys(t, rf, "3")
-	info, err := rf.DescribeSubscription(t.Context(), "latest")
+	info, err := rf.Admin().GetSubscription(t.Context(), "latest")
 	if must(t, err); info.Set().Storage != 2 || info.Set().Shards != 3 {
 		t.Errorf("from the latest: %+v", info.Set())
 	}
@@ -158,7 +160,7 @@ func TestAGrowthKeepsTheNumberOfShardsThatCanBe(t *testing.T) {
 	_, rf := reshardable(t, "")
 	var d delivered
 	subscribe(t, rf, "billing", d.handler(fine))
-	_, err := rf.Reshard(t.Context(), "billing", 3, nil)
+	_, err := rf.Admin().ReshardSubscription(t.Context(), "billing", 3, nil)
 	must(t, err)
 	turned(t, rf, "billing")
 	for i, c := range []struct{ partitions, shards int }{{8, 3}, {2, 2}} {
@@ -167,7 +169,7 @@ func TestAGrowthKeepsTheNumberOfShardsThatCanBe(t *testing.T) {
 			t.Errorf("%d partitions are delivered by %d shards; expected %d", c.partitions, info.Set().Shards, c.shards)
 		}
 	}
-	if _, err := rf.Reshard(t.Context(), "billing", 3, nil); !errors.Is(err, ringfence.ErrInvalid) {
+	if _, err := rf.Admin().ReshardSubscription(t.Context(), "billing", 3, nil); !errors.Is(err, ringfence.ErrInvalid) {
 		t.Errorf("more shards than partitions: %v", err)
 	}
 }
@@ -185,10 +187,10 @@ func TestAResetGoesAcrossStorageTopics(t *testing.T) {
 	follows(t, rf, "billing", 1)
 	eventually(t, "all of k1", func() bool { return slices.Equal(d.of("k1"), []string{"1", "2", "3"}) })
 	zero := 0
-	plan, err := rf.ResetSubscription(t.Context(), "billing", ringfence.SeekEarliest, &ringfence.ResetOptions{DryRun: true})
+	plan, err := rf.Admin().ResetSubscription(t.Context(), "billing", ringfence.SeekEarliest, &admin.ResetSubscriptionOptions{DryRun: true})
 	must(t, err)
 	eventually(t, "that what waits is seen", func() bool {
-		plan, err = rf.ResetSubscription(t.Context(), "billing", ringfence.SeekEarliest, &ringfence.ResetOptions{DryRun: true})
+		plan, err = rf.Admin().ResetSubscription(t.Context(), "billing", ringfence.SeekEarliest, &admin.ResetSubscriptionOptions{DryRun: true})
 		must(t, err)
 		all := sums(plan)
 		return all.Again == 22 && all.Anew == 2
@@ -196,30 +198,30 @@ func TestAResetGoesAcrossStorageTopics(t *testing.T) {
 	if plan.Storage != 0 || plan.Shards != 4 || len(plan.Positions) != 12 || plan.Begun {
 		t.Errorf("a dry run to the earliest: %+v", plan)
 	}
-	if _, err := rf.ResetSubscription(t.Context(), "billing", ringfence.SeekEarliest, &ringfence.ResetOptions{Storage: &zero, Partitions: []int{1}}); !errors.Is(err, ringfence.ErrInvalid) {
+	if _, err := rf.Admin().ResetSubscription(t.Context(), "billing", ringfence.SeekEarliest, &admin.ResetSubscriptionOptions{Storage: &zero, Partitions: []int{1}}); !errors.Is(err, ringfence.ErrInvalid) {
 		t.Errorf("one partition of another storage topic: %v", err)
 	}
-	_, err = rf.ResetSubscription(t.Context(), "billing", ringfence.SeekEarliest, nil)
+	_, err = rf.Admin().ResetSubscription(t.Context(), "billing", ringfence.SeekEarliest, nil)
 	must(t, err)
 	eventually(t, "all of k1 again", func() bool { return slices.Equal(d.of("k1"), []string{"1", "2", "3", "1", "2", "3"}) })
 	follows(t, rf, "billing", 1)
 	// To the end of what is sealed: the next storage topic comes again as a whole.
 	d.cure()
-	_, err = rf.ResetSubscription(t.Context(), "billing", ringfence.SeekLatest, &ringfence.ResetOptions{Storage: &zero})
+	_, err = rf.Admin().ResetSubscription(t.Context(), "billing", ringfence.SeekLatest, &admin.ResetSubscriptionOptions{Storage: &zero})
 	must(t, err)
 	eventually(t, "the last once more", func() bool { return slices.Equal(d.of("k1"), []string{"1", "2", "3", "1", "2", "3", "3"}) })
 	follows(t, rf, "billing", 1)
 	grow(t, rf, 4)
 	follows(t, rf, "billing", 2)
-	letters, err := rf.DeadLetters(t.Context(), "billing", nil)
+	letters, err := rf.Admin().ListDeadLetters(t.Context(), "billing", nil)
 	if must(t, err); len(letters) != 2 || letters[0].Storage != 0 {
 		t.Errorf("dead letters and what waits: %+v", letters)
 	}
-	out := sent(t, rf, ringfence.SeekLatest, &ringfence.ResetOptions{DropParked: true})
+	out := sent(t, rf, ringfence.SeekLatest, &admin.ResetSubscriptionOptions{DropParked: true})
 	if out.Storage != 2 || out.Earlier != 2 {
 		t.Errorf("to the latest without what is parked: %+v", out)
 	}
-	letters, err = rf.DeadLetters(t.Context(), "billing", nil)
+	letters, err = rf.Admin().ListDeadLetters(t.Context(), "billing", nil)
 	if must(t, err); len(letters) != 0 {
 		t.Errorf("left are %d dead letters", len(letters))
 	}
@@ -234,7 +236,7 @@ func TestAResetForwardPassesStorageTopicsOver(t *testing.T) {
 	produceKeys(t, rf, "2")
 	grow(t, rf, 4)
 	var d delivered
-	out, err := rf.ResetSubscription(t.Context(), "billing", ringfence.SeekLatest, nil)
+	out, err := rf.Admin().ResetSubscription(t.Context(), "billing", ringfence.SeekLatest, nil)
 	must(t, err)
 	if all := sums(out); all.Skipped != 16 || out.Storage != 2 {
 		t.Errorf("passed over: %+v", out)
@@ -255,7 +257,7 @@ func TestStorageTopicsOfASubscriptionAreRetired(t *testing.T) {
 	grow(t, rf, 2)
 	produceKeys(t, rf, "2")
 	held := func(storage int) (n int64) {
-		change, err := rf.AlterTopic(t.Context(), "a", ringfence.Retention{AgeMS: 1}, &ringfence.AlterTopicOptions{DryRun: true})
+		change, err := rf.Admin().AlterTopic(t.Context(), "a", api.Retention{AgeMS: 1}, &admin.AlterTopicOptions{DryRun: true})
 		must(t, err)
 		for _, drop := range change.Drops {
 			if drop.Storage == storage {
@@ -270,10 +272,10 @@ func TestStorageTopicsOfASubscriptionAreRetired(t *testing.T) {
 	stop()
 	produceKeys(t, rf, "3")
 	eventually(t, "that what was not delivered yet is kept, and nothing else", func() bool { return held(0) == 0 && held(1) >= 8 })
-	_, err := rf.AlterTopic(t.Context(), "a", ringfence.Retention{AgeMS: 1}, nil)
+	_, err := rf.Admin().AlterTopic(t.Context(), "a", api.Retention{AgeMS: 1}, nil)
 	must(t, err)
 	eventually(t, "that nothing but the set that has read it keeps the storage topic", func() bool {
-		kept, err := rf.RetireStorage(t.Context(), "a", &ringfence.RetireOptions{DryRun: true})
+		kept, err := rf.Admin().RetireStorage(t.Context(), "a", &admin.RetireStorageOptions{DryRun: true})
 		if must(t, err); len(kept.Retired) > 0 {
 			t.Fatalf("it would be retired under the set that has read it: %+v", kept)
 		}
@@ -314,10 +316,10 @@ func TestAShardEndsNotBeforeItHasReadAll(t *testing.T) {
 		return h(ctx, m)
 	})
 	eventually(t, "that the shards are to end", func() bool {
-		info, err := rf.DescribeSubscription(t.Context(), "billing")
+		info, err := rf.Admin().GetSubscription(t.Context(), "billing")
 		must(t, err)
 		_, closing := info.Closing()
-		g, err := rf.DescribeGroup(t.Context(), info.Group())
+		g, err := rf.Admin().DescribeGroup(t.Context(), info.Group())
 		return closing && err == nil && len(g.Members) > 0 // it has joined the next set, and so heard of it
 	})
 	close(release)
@@ -331,14 +333,14 @@ func TestAPausedSubscriptionFollowsWhenItGoesOn(t *testing.T) {
 	subscribe(t, rf, "billing", d.handler(fine))
 	produceKeys(t, rf, "1")
 	eventually(t, "the first", d.each("1"))
-	_, err := rf.Pause(t.Context(), "billing", nil)
+	_, err := rf.Admin().PauseSubscription(t.Context(), "billing", nil)
 	must(t, err)
 	produceKeys(t, rf, "2")
 	grow(t, rf, 8)
 	produceKeys(t, rf, "3")
-	info, err := rf.DescribeSubscription(t.Context(), "billing")
+	info, err := rf.Admin().GetSubscription(t.Context(), "billing")
 	must(t, err)
-	g, err := rf.DescribeGroup(t.Context(), info.Group())
+	g, err := rf.Admin().DescribeGroup(t.Context(), info.Group())
 	must(t, err)
 	lag := g.Later
 	for _, u := range g.Units {
@@ -347,7 +349,7 @@ func TestAPausedSubscriptionFollowsWhenItGoesOn(t *testing.T) {
 	if g.Later != 8 || g.Lag != lag || len(g.Units) != 4 {
 		t.Errorf("behind are %d, %d of them in later storage topics, by %d units", g.Lag, g.Later, len(g.Units))
 	}
-	_, err = rf.Resume(t.Context(), "billing")
+	_, err = rf.Admin().ResumeSubscription(t.Context(), "billing")
 	must(t, err)
 	eventually(t, "all records", d.each("1", "2", "3"))
 }
@@ -362,7 +364,7 @@ func TestAResetGoesToTheStorageTopicOfATime(t *testing.T) {
 	subscribe(t, rf, "billing", d.handler(fine))
 	follows(t, rf, "billing", 1)
 	for ago, storage := range map[time.Duration]int{time.Hour: 0, -time.Hour: 1} {
-		out, err := rf.ResetSubscription(t.Context(), "billing", ringfence.SeekTime(time.Now().Add(-ago)), &ringfence.ResetOptions{DryRun: true})
+		out, err := rf.Admin().ResetSubscription(t.Context(), "billing", ringfence.SeekTime(time.Now().Add(-ago)), &admin.ResetSubscriptionOptions{DryRun: true})
 		if must(t, err); out.Storage != storage {
 			t.Errorf("%s ago is in storage topic %d: %+v", ago, storage, out)
 		}

@@ -17,16 +17,16 @@ func TestDeliverersKilledInTheMiddleOfGrowthsLoseNothingAndKeepTheOrder(t *testi
 		grow(t, d.rf, count)
 		d.produce(each)
 		eventually(t, "the place in the growth where one is killed", func() bool {
-			s, err := d.rf.DescribeSubscription(t.Context(), "s")
+			s, err := d.rf.Admin().GetSubscription(t.Context(), "s")
 			must(t, err)
 			_, closing := s.Closing()
-			return []bool{s.Turning(), closing, s.Set().Pause > 0, true}[turn] || s.Set().Storage == turn+1
+			return []bool{s.Changing(), closing, s.Set().PauseMS > 0, true}[turn] || s.Set().Storage == turn+1
 		})
 		d.kill()
 		info := follows(t, d.rf, "s", turn+1)
-		t.Logf("%d partitions, %d shards: a pause of %d ms", count, info.Set().Shards, info.Set().Pause)
+		t.Logf("%d partitions, %d shards: a pause of %d ms", count, info.Set().Shards, info.Set().PauseMS)
 		if turn == 1 {
-			_, err := d.rf.Reshard(t.Context(), "s", 4, nil)
+			_, err := d.rf.Admin().ReshardSubscription(t.Context(), "s", 4, nil)
 			must(t, err)
 			turned(t, d.rf, "s")
 		}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/group/protocol"
 )
 
@@ -40,8 +42,8 @@ func TestAttemptsAtAHeldRecordSurviveACrash(t *testing.T) {
 	must(t, err)
 	t.Cleanup(func() { _ = rf.Close() }) // after the member has ended
 	must(t, rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 1}))
-	info, err := rf.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{
-		Topic: "orders", Retry: ringfence.Retry{Initial: time.Millisecond, Max: time.Millisecond, Attempts: 5}, Hold: 24 * time.Hour,
+	info, err := rf.Admin().CreateSubscription(t.Context(), "billing", admin.SubscriptionConfig{
+		Topic: "orders", Retry: admin.Retry{Initial: time.Millisecond, Max: time.Millisecond, Attempts: 5}, Hold: 24 * time.Hour,
 	})
 	must(t, err)
 	before := time.Now().Truncate(time.Millisecond)
@@ -67,15 +69,15 @@ func TestAttemptsAtAHeldRecordSurviveACrash(t *testing.T) {
 
 	var d delivered
 	subscribe(t, rf, "billing", d.handler(func(*ringfence.Message) error { return errors.New("never") }))
-	var letters []ringfence.DeadLetter
+	var letters []api.DeadLetter
 	eventually(t, "the dead letter", func() bool {
-		letters, err = rf.DeadLetters(t.Context(), "billing", nil)
+		letters, err = rf.Admin().ListDeadLetters(t.Context(), "billing", nil)
 		must(t, err)
 		return len(letters) == 1
 	})
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if l := letters[0]; l.Attempts != 5 || l.FailedAt.Before(before) || l.FailedAt.After(failed) || d.tries["0"] != 2 {
+	if l := letters[0]; l.Attempts != 5 || l.FailedAt < api.TimeOf(before) || l.FailedAt > api.TimeOf(failed) || d.tries["0"] != 2 {
 		t.Errorf("%d more attempts, then %+v; expected 2, and one since %s to %s", d.tries["0"], l, before, failed)
 	}
 }

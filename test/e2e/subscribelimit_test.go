@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 )
 
 // counted notes what the members of a subscription do, each by its name.
@@ -52,13 +54,13 @@ func (c *counted) since() (begun map[string]int, most int) {
 }
 
 // limited is a subscription of eight partitions with a backlog, in a bubble.
-func limited(t *testing.T, n, keys int, c ringfence.SubscriptionConfig) (*stores, *ringfence.Client, *counted) {
+func limited(t *testing.T, n, keys int, c admin.SubscriptionConfig) (*stores, *ringfence.Client, *counted) {
 	t.Helper()
 	s := newStores()
 	rf := s.open(t)
 	must(t, rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 8}))
 	c.Topic = "orders"
-	_, err := rf.EnsureSubscription(t.Context(), "billing", c)
+	_, err := rf.Admin().CreateSubscription(t.Context(), "billing", c)
 	must(t, err)
 	produce(t, rf, "orders", 0, n, keys)
 	return s, rf, &counted{begun: map[string]int{}, keys: map[string][]string{}}
@@ -75,7 +77,7 @@ func TestTheMembersShareTheRateOfASubscription(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const n, keys = 12000, 64
-		s, rf, c := limited(t, n, keys, ringfence.SubscriptionConfig{Rate: 100})
+		s, rf, c := limited(t, n, keys, admin.SubscriptionConfig{Rate: 100})
 		stopA := subscribe(t, rf, "billing", c.handler("a", 0, nil))
 		time.Sleep(10 * time.Second)
 		begun, _ := c.since()
@@ -97,13 +99,13 @@ func TestTheMembersShareTheRateOfASubscription(t *testing.T) {
 		begun, _ = c.since()
 		within(t, "who is left", begun["a"], 950, 1011)
 
-		_, err := rf.Reshard(t.Context(), "billing", 3, nil)
+		_, err := rf.Admin().ReshardSubscription(t.Context(), "billing", 3, nil)
 		must(t, err)
 		time.Sleep(10 * time.Second)
 		begun, _ = c.since()
 		within(t, "while the shards turn", begun["a"], 850, 1011)
 
-		_, err = rf.Limit(t.Context(), "billing", ringfence.Limits{Rate: 10}, nil)
+		_, err = rf.Admin().LimitSubscription(t.Context(), "billing", api.Limits{Rate: 10}, nil)
 		must(t, err)
 		time.Sleep(2 * time.Second)
 		c.since()
@@ -111,7 +113,7 @@ func TestTheMembersShareTheRateOfASubscription(t *testing.T) {
 		begun, _ = c.since()
 		within(t, "at a tenth of it", begun["a"], 90, 102)
 
-		d, err := rf.Limit(t.Context(), "billing", ringfence.Limits{Rate: ringfence.NoLimit}, nil)
+		d, err := rf.Admin().LimitSubscription(t.Context(), "billing", api.Limits{Rate: api.NoLimit}, nil)
 		must(t, err)
 		if d.Limits != nil {
 			t.Errorf("the limits are %+v", d.Limits)
@@ -132,7 +134,7 @@ func TestTheMembersShareTheConcurrencyOfASubscription(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		// A record in eight fails twice, and is parked at once.
-		_, rf, c := limited(t, 30000, 256, ringfence.SubscriptionConfig{Concurrency: 20, Hold: -1, Retry: ringfence.Retry{Initial: 100 * time.Millisecond, Attempts: 1000}})
+		_, rf, c := limited(t, 30000, 256, admin.SubscriptionConfig{Concurrency: 20, Hold: -1, Retry: admin.Retry{Initial: 100 * time.Millisecond, Attempts: 1000}})
 		failed := map[string]int{}
 		fails := func(m *ringfence.Message) bool {
 			failed[string(m.Value)]++
@@ -149,14 +151,14 @@ func TestTheMembersShareTheConcurrencyOfASubscription(t *testing.T) {
 			}
 		}
 		measure("as it was made", 20)
-		for _, l := range []ringfence.Limits{{Concurrency: 9}, {Concurrency: 64}, {Rate: 5000}, {Concurrency: 8}} {
-			_, err := rf.Limit(t.Context(), "billing", l, nil)
+		for _, l := range []api.Limits{{Concurrency: 9}, {Concurrency: 64}, {Rate: 5000}, {Concurrency: 8}} {
+			_, err := rf.Admin().LimitSubscription(t.Context(), "billing", l, nil)
 			must(t, err)
 			if l.Concurrency > 0 {
 				measure(fmt.Sprint(l), l.Concurrency)
 			}
 		}
-		_, err := rf.Limit(t.Context(), "billing", ringfence.Limits{Concurrency: ringfence.NoLimit}, nil)
+		_, err := rf.Admin().LimitSubscription(t.Context(), "billing", api.Limits{Concurrency: api.NoLimit}, nil)
 		must(t, err)
 		time.Sleep(time.Second)
 		if _, got := c.since(); got < 100 {
@@ -171,7 +173,7 @@ func TestAnAttemptThatTheRateHoldsBackCostsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const n, keys = 400, 40
-		_, rf, c := limited(t, n, keys, ringfence.SubscriptionConfig{Rate: 5, Hold: -1, Retry: ringfence.Retry{Initial: time.Second, Max: time.Second, Attempts: 2}})
+		_, rf, c := limited(t, n, keys, admin.SubscriptionConfig{Rate: 5, Hold: -1, Retry: admin.Retry{Initial: time.Second, Max: time.Second, Attempts: 2}})
 		tries := map[string][]int{}
 		fails := func(m *ringfence.Message) bool {
 			tries[string(m.Value)] = append(tries[string(m.Value)], m.Attempt)
@@ -188,7 +190,7 @@ func TestAnAttemptThatTheRateHoldsBackCostsNothing(t *testing.T) {
 				t.Errorf("%d was tried in attempts %v; expected 1 and 2", i, got)
 			}
 		}
-		letters, err := rf.DeadLetters(t.Context(), "billing", nil)
+		letters, err := rf.Admin().ListDeadLetters(t.Context(), "billing", nil)
 		if err != nil || len(letters) > 0 {
 			t.Errorf("%d dead letters, %v", len(letters), err)
 		}
@@ -202,32 +204,32 @@ func TestAnAttemptThatTheRateHoldsBackCostsNothing(t *testing.T) {
 
 func TestLimitsThatCannotBeAreRefusedWithWhatToDo(t *testing.T) {
 	t.Parallel()
-	rf := newSubscription(t, ringfence.SubscriptionConfig{Rate: 7, Concurrency: 2})
-	for _, l := range []ringfence.Limits{{Rate: -2}, {Rate: 10_000_001}, {Concurrency: -7}, {Concurrency: 1}, {Concurrency: 1<<20 + 1}} {
-		if _, err := rf.Limit(t.Context(), "billing", l, nil); !errors.Is(err, ringfence.ErrInvalid) {
+	rf := newSubscription(t, admin.SubscriptionConfig{Rate: 7, Concurrency: 2})
+	for _, l := range []api.Limits{{Rate: -2}, {Rate: 10_000_001}, {Concurrency: -7}, {Concurrency: 1}, {Concurrency: 1<<20 + 1}} {
+		if _, err := rf.Admin().LimitSubscription(t.Context(), "billing", l, nil); !errors.Is(err, ringfence.ErrInvalid) {
 			t.Errorf("%+v: %v", l, err)
 		}
-		cfg := ringfence.SubscriptionConfig{Topic: "orders", Rate: l.Rate, Concurrency: l.Concurrency}
-		if _, err := rf.EnsureSubscription(t.Context(), "another", cfg); !errors.Is(err, ringfence.ErrInvalid) {
+		cfg := admin.SubscriptionConfig{Topic: "orders", Rate: l.Rate, Concurrency: l.Concurrency}
+		if _, err := rf.Admin().CreateSubscription(t.Context(), "another", cfg); !errors.Is(err, ringfence.ErrInvalid) {
 			t.Errorf("made with %+v: %v", l, err)
 		}
 	}
-	_, err := rf.Limit(t.Context(), "nowhere", ringfence.Limits{Rate: 1}, nil)
+	_, err := rf.Admin().LimitSubscription(t.Context(), "nowhere", api.Limits{Rate: 1}, nil)
 	if !errors.Is(err, ringfence.ErrNotFound) {
 		t.Errorf("of none: %v", err)
 	}
-	_, err = rf.Reshard(t.Context(), "billing", 1, nil)
+	_, err = rf.Admin().ReshardSubscription(t.Context(), "billing", 1, nil)
 	must(t, err)
-	d, err := rf.DescribeSubscription(t.Context(), "billing")
-	if must(t, err); d.Rate() != 7 || *d.Limits != (ringfence.Limits{Rate: 7, Concurrency: 2}) || d.Format != 5 {
+	d, err := rf.Admin().GetSubscription(t.Context(), "billing")
+	if must(t, err); *d.Limits != (api.Limits{Rate: 7, Concurrency: 2}) {
 		t.Errorf("%+v, %+v", d, d.Limits)
 	}
 }
 
 func TestMoreShardsThanTheConcurrencyHasAreRefused(t *testing.T) {
 	t.Parallel()
-	rf := newSubscription(t, ringfence.SubscriptionConfig{Shards: 1, Concurrency: 1})
-	if _, err := rf.Reshard(t.Context(), "billing", 2, nil); !errors.Is(err, ringfence.ErrInvalid) {
+	rf := newSubscription(t, admin.SubscriptionConfig{Shards: 1, Concurrency: 1})
+	if _, err := rf.Admin().ReshardSubscription(t.Context(), "billing", 2, nil); !errors.Is(err, ringfence.ErrInvalid) {
 		t.Errorf("two shards: %v", err)
 	}
 }
@@ -238,7 +240,7 @@ func TestWhatIsParkedAndWhatIsNewTakeTurnsAtARate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const n, keys = 2000, 40
-		_, rf, c := limited(t, n, keys, ringfence.SubscriptionConfig{Rate: 5, Hold: -1, Retry: ringfence.Retry{Initial: time.Second, Max: time.Second, Attempts: 1000}})
+		_, rf, c := limited(t, n, keys, admin.SubscriptionConfig{Rate: 5, Hold: -1, Retry: admin.Retry{Initial: time.Second, Max: time.Second, Attempts: 1000}})
 		first, again := 0, 0
 		fails := func(m *ringfence.Message) bool {
 			if m.Attempt > 1 {
@@ -258,7 +260,7 @@ func TestWhatIsParkedAndWhatIsNewTakeTurnsAtARate(t *testing.T) {
 		within(t, "new ones in a minute", first, 50, 250)
 		within(t, "parked ones in a minute", again, 50, 250)
 		c.mu.Unlock()
-		_, err := rf.Pause(t.Context(), "billing", nil)
+		_, err := rf.Admin().PauseSubscription(t.Context(), "billing", nil)
 		must(t, err)
 		time.Sleep(5 * time.Second)
 		c.since()

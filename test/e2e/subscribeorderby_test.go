@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 )
 
 // A key that fails holds back those of the same account, parked or not, and no others.
@@ -19,7 +21,7 @@ func TestASubscriptionIsOrderedByAFunctionOfTheKey(t *testing.T) {
 	for name, hold := range map[string]time.Duration{"held": time.Hour, "parked": -1} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rf := newSubscriptionOf(t, 1, ringfence.SubscriptionConfig{Order: ringfence.OrderByFunction, Hold: hold, Retry: ringfence.Retry{Initial: 100 * time.Millisecond, Max: 100 * time.Millisecond}})
+			rf := newSubscriptionOf(t, 1, admin.SubscriptionConfig{Order: api.OrderByFunction, Hold: hold, Retry: admin.Retry{Initial: 100 * time.Millisecond, Max: 100 * time.Millisecond}})
 			for _, key := range []string{"a/1", "a/2", "b/1", "a/1", "b/2"} {
 				send(t, rf, key, "x")
 			}
@@ -42,7 +44,7 @@ func TestASubscriptionIsOrderedByAFunctionOfTheKey(t *testing.T) {
 			eventually(t, "those of the other account", func() bool { return len(d.of("b/1"))+len(d.of("b/2")) == 2 })
 			if hold < 0 {
 				eventually(t, "the account to be parked", func() bool {
-					why, err := rf.Why(t.Context(), "billing", []byte("a"))
+					why, err := rf.Admin().ExplainKey(t.Context(), "billing", []byte("a"))
 					return err == nil && len(why) == 1
 				})
 			}
@@ -58,9 +60,9 @@ func TestASubscriptionIsOrderedByAFunctionOfTheKey(t *testing.T) {
 // What the journal says is the order, also for who takes over: the key of a record alone does not tell.
 func TestWhatIsParkedKeepsTheOrderOfTheFunction(t *testing.T) {
 	t.Parallel()
-	rf := newSubscriptionOf(t, 1, ringfence.SubscriptionConfig{Order: ringfence.OrderByFunction, Retry: ringfence.Retry{Initial: 1, Attempts: 1}, Hold: -1})
-	info, err := rf.DescribeSubscription(t.Context(), "billing")
-	if err != nil || info.Format != 7 {
+	rf := newSubscriptionOf(t, 1, admin.SubscriptionConfig{Order: api.OrderByFunction, Retry: admin.Retry{Initial: 1, Attempts: 1}, Hold: -1})
+	info, err := rf.Admin().GetSubscription(t.Context(), "billing")
+	if err != nil {
 		t.Fatalf("%+v, %v; expected a format that older versions refuse", info, err)
 	}
 	long := strings.Repeat("x", 2000)
@@ -73,14 +75,14 @@ func TestWhatIsParkedKeepsTheOrderOfTheFunction(t *testing.T) {
 	var first, second delivered
 	stop := subscribeWith(t, rf, "billing", first.handler(func(m *ringfence.Message) error { return errors.New(string(m.Value)) }), byAccount)
 	letters := lettersOf(t, rf, 2, nil)
-	if string(letters[0].Key) != "a/1" || !letters[0].Failed || string(letters[1].Key) != "a/2" || letters[1].Failed {
+	if letters[0].KeyText() != "a/1" || letters[0].Status != api.Failed || letters[1].KeyText() != "a/2" || letters[1].Status == api.Failed {
 		t.Fatalf("%+v; expected the second to wait behind the first", letters)
 	}
 	stop()
 	send(t, rf, "a/3", "2")
 	subscribeWith(t, rf, "billing", second.handler(fine), byAccount)
 	lettersOf(t, rf, 3, nil)
-	must(t, rf.Edit(t.Context(), "billing", letters[0].ID, []byte("good")))
+	must(t, rf.Admin().EditDeadLetter(t.Context(), "billing", letters[0].ID, []byte("good")))
 	eventually(t, "all of the account", func() bool { return len(second.of("a/3")) == 1 })
 	if !slices.Equal(second.of("a/1"), []string{"good"}) || !slices.Equal(second.of("a/2"), []string{"1"}) {
 		t.Errorf("%q and %q; expected the edited one, and what waited", second.of("a/1"), second.of("a/2"))
@@ -89,18 +91,18 @@ func TestWhatIsParkedKeepsTheOrderOfTheFunction(t *testing.T) {
 
 func TestAnOrderByAFunctionNeedsTheFunction(t *testing.T) {
 	t.Parallel()
-	for order, by := range map[ringfence.Order]func([]byte) []byte{
-		ringfence.OrderByFunction: nil,
-		ringfence.OrderByKey:      bytes.ToLower,
-		ringfence.OrderNone:       bytes.ToLower,
+	for order, by := range map[api.Order]func([]byte) []byte{
+		api.OrderByFunction: nil,
+		api.OrderByKey:      bytes.ToLower,
+		api.OrderNone:       bytes.ToLower,
 	} {
-		rf := newSubscription(t, ringfence.SubscriptionConfig{Order: order})
+		rf := newSubscription(t, admin.SubscriptionConfig{Order: order})
 		err := rf.Subscribe(t.Context(), "billing", func(context.Context, *ringfence.Message) error { return nil }, &ringfence.SubscribeOptions{OrderBy: by})
 		if !errors.Is(err, ringfence.ErrInvalid) {
 			t.Errorf("order %s: %v; expected ErrInvalid", order, err)
 		}
 	}
-	c := ringfence.SubscriptionConfig{Topic: "orders", Order: ringfence.OrderByFunction, Endpoint: ringfence.SubscriptionEndpoint{URL: "https://example.com/"}}
+	c := admin.SubscriptionConfig{Topic: "orders", Order: api.OrderByFunction, Endpoint: admin.EndpointConfig{URL: "https://example.com/"}}
 	if err := c.Validate("s"); !errors.Is(err, ringfence.ErrInvalid) {
 		t.Errorf("with an endpoint: %v; expected ErrInvalid", err)
 	}
@@ -109,7 +111,7 @@ func TestAnOrderByAFunctionNeedsTheFunction(t *testing.T) {
 // Without an order a failing record holds back no other of its key.
 func TestWithoutAnOrderAFailingRecordHoldsBackNone(t *testing.T) {
 	t.Parallel()
-	rf := newSubscription(t, ringfence.SubscriptionConfig{Order: ringfence.OrderNone, Hold: time.Hour, Retry: ringfence.Retry{Initial: time.Hour, Max: time.Hour}})
+	rf := newSubscription(t, admin.SubscriptionConfig{Order: api.OrderNone, Hold: time.Hour, Retry: admin.Retry{Initial: time.Hour, Max: time.Hour}})
 	send(t, rf, "k", "bad", "1", "2")
 	var d delivered
 	subscribe(t, rf, "billing", d.handler(func(m *ringfence.Message) error {
@@ -124,7 +126,7 @@ func TestWithoutAnOrderAFailingRecordHoldsBackNone(t *testing.T) {
 // A filter in Go comes after that of the definition; what it can't judge, or panics at, is given up.
 func TestAFilterInGoPassesOver(t *testing.T) {
 	t.Parallel()
-	rf := newSubscription(t, ringfence.SubscriptionConfig{Filter: `value != 0`, Retry: ringfence.Retry{Initial: time.Hour, Max: time.Hour, Attempts: 5}})
+	rf := newSubscription(t, admin.SubscriptionConfig{Filter: `value != 0`, Retry: admin.Retry{Initial: time.Hour, Max: time.Hour, Attempts: 5}})
 	for i, value := range []string{"0", "1", "2", "3", "4"} {
 		send(t, rf, fmt.Sprint("k", i), value)
 	}
@@ -144,7 +146,7 @@ func TestAFilterInGoPassesOver(t *testing.T) {
 	})
 	eventually(t, "the one that is wanted", func() bool { return slices.Equal(d.of("k4"), []string{"4"}) })
 	for i, l := range lettersOf(t, rf, 2, nil) {
-		if want := []string{"2", "3"}[i]; string(l.Value) != want || !l.Failed {
+		if want := []string{"2", "3"}[i]; string(l.Value) != want || l.Status != api.Failed {
 			t.Errorf("dead letter %d: %+v; expected %s", i, l, want)
 		}
 	}

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/topic"
 )
 
 // forged is a definition that a stranger wrote: its set has the names of topics that are not its own.
@@ -27,10 +29,10 @@ func ofOthers(t *testing.T, s *stores, rf *ringfence.Client) (untouched func(aft
 	ctx := t.Context()
 	lives := map[string]string{}
 	for name, owner := range map[string]string{"billing.abcdefg2.retry": "", "billing.abcdefg2.dead": `subscription "other"`} {
-		must(t, rf.EnsureTopic(ctx, name, ringfence.TopicConfig{Partitions: 1, Internal: owner}))
-		info, err := rf.DescribeTopic(ctx, name)
+		must(t, ensureInternal(ctx, rf, name, owner))
+		info, err := rf.Admin().DescribeTopic(ctx, name)
 		must(t, err)
-		lives[name] = info.Life
+		lives[name] = info.ID
 		recs := slices.Repeat([]commitlog.Record{{Value: []byte("v")}}, 10)
 		_, err = raw(t, s, rf, name).Append(ctx, 0, recs, nil)
 		must(t, err)
@@ -38,8 +40,8 @@ func ofOthers(t *testing.T, s *stores, rf *ringfence.Client) (untouched func(aft
 	return func(after string) {
 		t.Helper()
 		for name, life := range lives {
-			info, err := rf.DescribeTopic(ctx, name)
-			if err != nil || info.Life != life {
+			info, err := rf.Admin().DescribeTopic(ctx, name)
+			if err != nil || info.ID != life {
 				t.Errorf("after %s topic %s is %+v, %v; expected life %s", after, name, info, err, life)
 				continue
 			}
@@ -52,7 +54,7 @@ func ofOthers(t *testing.T, s *stores, rf *ringfence.Client) (untouched func(aft
 
 func TestASubscriptionTouchesNoTopicThatOnlyItsDefinitionNames(t *testing.T) {
 	t.Parallel()
-	force := &ringfence.DeleteSubscriptionOptions{Force: true}
+	force := &admin.DeleteSubscriptionOptions{Force: true}
 	for _, state := range []string{"creating", "ready", "deleting"} {
 		t.Run(state, func(t *testing.T) {
 			t.Parallel()
@@ -67,16 +69,16 @@ func TestASubscriptionTouchesNoTopicThatOnlyItsDefinitionNames(t *testing.T) {
 				what string
 				do   func() error
 			}{
-				{"a listing", func() error { _, err := rf.DeadLetters(ctx, "billing", nil); return err }},
-				{"a redrive", func() error { _, err := rf.Redrive(ctx, "billing", nil); return err }},
-				{"a discard", func() error { _, err := rf.Discard(ctx, "billing", nil); return err }},
-				{"a look", func() error { _, err := rf.Why(ctx, "billing", []byte("k0")); return err }},
+				{"a listing", func() error { _, err := rf.Admin().ListDeadLetters(ctx, "billing", nil); return err }},
+				{"a redrive", func() error { _, err := rf.Admin().RedriveDeadLetters(ctx, "billing", nil); return err }},
+				{"a discard", func() error { _, err := rf.Admin().DiscardDeadLetters(ctx, "billing", nil); return err }},
+				{"a look", func() error { _, err := rf.Admin().ExplainKey(ctx, "billing", []byte("k0")); return err }},
 				{"a member", func() error {
 					ctx, stop := context.WithTimeout(ctx, 2*time.Second) // it ends at once
 					defer stop()
 					return rf.Subscribe(ctx, "billing", got.handle, nil)
 				}},
-				{"a deletion", func() error { return rf.DeleteSubscription(ctx, "billing", nil) }},
+				{"a deletion", func() error { return rf.Admin().DeleteSubscription(ctx, "billing", nil) }},
 			} {
 				err := try.do()
 				switch {
@@ -88,22 +90,22 @@ func TestASubscriptionTouchesNoTopicThatOnlyItsDefinitionNames(t *testing.T) {
 				untouched(try.what)
 			}
 			forge()
-			_, err := rf.EnsureSubscription(ctx, "billing", ringfence.SubscriptionConfig{Topic: "orders"})
+			_, err := rf.Admin().CreateSubscription(ctx, "billing", admin.SubscriptionConfig{Topic: "orders"})
 			if (state == "creating") != errors.Is(err, ringfence.ErrExists) {
 				t.Errorf("a creation: %v", err)
 			}
 			untouched("a creation")
 			forge()
-			must(t, rf.DeleteSubscription(ctx, "billing", force))
+			must(t, rf.Admin().DeleteSubscription(ctx, "billing", force))
 			untouched("a deletion with force")
-			if _, err := rf.DescribeSubscription(ctx, "billing"); !errors.Is(err, ringfence.ErrNotFound) {
+			if _, err := rf.Admin().GetSubscription(ctx, "billing"); !errors.Is(err, ringfence.ErrNotFound) {
 				t.Errorf("it is still there: %v", err)
 			}
 			if n := got.count(); n > 0 {
 				t.Errorf("delivered %d records", n)
 			}
 			// And the name is of use again.
-			_, err = rf.EnsureSubscription(ctx, "billing", ringfence.SubscriptionConfig{Topic: "orders"})
+			_, err = rf.Admin().CreateSubscription(ctx, "billing", admin.SubscriptionConfig{Topic: "orders"})
 			must(t, err)
 			subscribe(t, rf, "billing", got.handle)
 			got.waitFor(t, 3)
@@ -119,13 +121,13 @@ func TestWhatIsLeftOfASubscriptionIsKnownByItsNameToo(t *testing.T) {
 	untouched := ofOthers(t, s, rf)
 	// Somebody says of a topic with a name of its own that it is a part of the subscription.
 	for _, name := range []string{"payments", "billing.abcdefg2.other", "billing.abc.retry", "billing.abcdefg2.retry.2"} {
-		must(t, rf.EnsureTopic(ctx, name, ringfence.TopicConfig{Partitions: 1, Internal: `subscription "billing"`}))
+		must(t, ensureInternal(ctx, rf, name, `subscription "billing"`))
 	}
 	own := "billing.bbbbbbbb.retry"
-	must(t, rf.EnsureTopic(ctx, own, ringfence.TopicConfig{Partitions: 1, Internal: `subscription "billing"`}))
-	must(t, rf.DeleteSubscription(ctx, "billing", &ringfence.DeleteSubscriptionOptions{Force: true}))
+	must(t, ensureInternal(ctx, rf, own, `subscription "billing"`))
+	must(t, rf.Admin().DeleteSubscription(ctx, "billing", &admin.DeleteSubscriptionOptions{Force: true}))
 	untouched("the removal of what is left")
-	all, err := rf.Topics(ctx)
+	all, err := rf.Admin().ListTopics(ctx)
 	must(t, err)
 	var names []string
 	for _, info := range all {
@@ -142,10 +144,10 @@ func TestASetOfAnotherSizeThanItsTopicsIsDamaged(t *testing.T) {
 	s, rf := newTopic(t, 1)
 	ctx := t.Context()
 	for _, kind := range []string{"retry", "dead"} {
-		must(t, rf.EnsureTopic(ctx, "billing.abcdefg2."+kind, ringfence.TopicConfig{Partitions: 1, Internal: `subscription "billing"`}))
+		must(t, ensureInternal(ctx, rf, "billing.abcdefg2."+kind, `subscription "billing"`))
 	}
 	forge(t, s, "subscriptions/billing", strings.Replace(forged("ready"), `"shards":1`, `"shards":4096`, 1))
-	if _, err := rf.DeadLetters(ctx, "billing", nil); !errors.Is(err, ringfence.ErrCorrupt) || !strings.Contains(err.Error(), "--force") {
+	if _, err := rf.Admin().ListDeadLetters(ctx, "billing", nil); !errors.Is(err, ringfence.ErrCorrupt) || !strings.Contains(err.Error(), "--force") {
 		t.Errorf("a listing: %v; expected ErrCorrupt and what to do", err)
 	}
 	short, stop := context.WithTimeout(ctx, 2*time.Second) // it ends at once
@@ -154,7 +156,7 @@ func TestASetOfAnotherSizeThanItsTopicsIsDamaged(t *testing.T) {
 	if !errors.Is(err, ringfence.ErrCorrupt) {
 		t.Errorf("a member: %v; expected ErrCorrupt", err)
 	}
-	must(t, rf.DeleteSubscription(ctx, "billing", &ringfence.DeleteSubscriptionOptions{Force: true}))
+	must(t, rf.Admin().DeleteSubscription(ctx, "billing", &admin.DeleteSubscriptionOptions{Force: true}))
 	if have := s.of(t, "billing"); len(have) > 0 {
 		t.Errorf("there is still %q", have)
 	}
@@ -165,7 +167,7 @@ func TestWhatBelongsToASubscriptionIsNotDeliveredByOne(t *testing.T) {
 	t.Parallel()
 	s, rf := parked(t)
 	ctx := t.Context()
-	info, err := rf.DescribeSubscription(ctx, "billing")
+	info, err := rf.Admin().GetSubscription(ctx, "billing")
 	must(t, err)
 	refused := func(what string, err error) {
 		t.Helper()
@@ -174,32 +176,32 @@ func TestWhatBelongsToASubscriptionIsNotDeliveredByOne(t *testing.T) {
 		}
 	}
 	never := func(context.Context, *ringfence.Message) error { t.Error("something was delivered"); return nil }
-	for _, name := range []string{info.JournalTopic(), info.DeadTopic()} {
-		_, err := rf.EnsureSubscription(ctx, "again", ringfence.SubscriptionConfig{Topic: name})
+	for _, name := range []string{info.Set().Journal, info.Set().DeadTopic} {
+		_, err := rf.Admin().CreateSubscription(ctx, "again", admin.SubscriptionConfig{Topic: name})
 		refused("create", err)
 		for _, state := range []string{"creating", "ready"} {
 			forge(t, s, "subscriptions/again", strings.NewReplacer("billing", "again", `"orders"`, fmt.Sprintf("%q", name)).Replace(forged(state)))
-			_, err := rf.EnsureSubscription(ctx, "again", ringfence.SubscriptionConfig{Topic: name})
+			_, err := rf.Admin().CreateSubscription(ctx, "again", admin.SubscriptionConfig{Topic: name})
 			refused("create of one that is "+state, err)
 			if state == "ready" {
 				for _, kind := range []string{"retry", "dead"} {
-					must(t, rf.EnsureTopic(ctx, "again.abcdefg2."+kind, ringfence.TopicConfig{Partitions: 1, Internal: `subscription "again"`}))
+					must(t, ensureInternal(ctx, rf, "again.abcdefg2."+kind, `subscription "again"`))
 				}
 				short, stop := context.WithTimeout(ctx, 2*time.Second) // it ends at once
 				defer stop()
 				refused("run", rf.Subscribe(short, "again", never, nil))
 			}
-			must(t, rf.DeleteSubscription(ctx, "again", &ringfence.DeleteSubscriptionOptions{Force: true}))
+			must(t, rf.Admin().DeleteSubscription(ctx, "again", &admin.DeleteSubscriptionOptions{Force: true}))
 		}
 		// Its own, which it has when it is made.
 		own := strings.ReplaceAll(name, info.Set().ID, "abcdefg2")
 		forge(t, s, "subscriptions/again", strings.NewReplacer("billing", "again", `"orders"`, fmt.Sprintf("%q", strings.ReplaceAll(own, "billing", "again"))).Replace(forged("creating")))
-		if _, err := rf.EnsureSubscription(ctx, "again", ringfence.SubscriptionConfig{Topic: strings.ReplaceAll(own, "billing", "again")}); err == nil {
+		if _, err := rf.Admin().CreateSubscription(ctx, "again", admin.SubscriptionConfig{Topic: strings.ReplaceAll(own, "billing", "again")}); err == nil {
 			t.Errorf("one that delivers its own %s was made", own)
 		}
-		must(t, rf.DeleteSubscription(ctx, "again", &ringfence.DeleteSubscriptionOptions{Force: true}))
+		must(t, rf.Admin().DeleteSubscription(ctx, "again", &admin.DeleteSubscriptionOptions{Force: true}))
 	}
-	if letters, err := rf.DeadLetters(ctx, "billing", nil); err != nil || len(letters) != 2 {
+	if letters, err := rf.Admin().ListDeadLetters(ctx, "billing", nil); err != nil || len(letters) != 2 {
 		t.Errorf("of billing there are %+v, %v", letters, err)
 	}
 }
@@ -209,7 +211,7 @@ func TestASetOfAnotherSizeThanTheMainTopicIsDamaged(t *testing.T) {
 	s, rf := newTopic(t, 2)
 	ctx := t.Context()
 	for _, kind := range []string{"retry", "dead"} {
-		must(t, rf.EnsureTopic(ctx, "billing.abcdefg2."+kind, ringfence.TopicConfig{Partitions: 1, Internal: `subscription "billing"`}))
+		must(t, ensureInternal(ctx, rf, "billing.abcdefg2."+kind, `subscription "billing"`))
 	}
 	forge(t, s, "subscriptions/billing", forged("ready"))
 	short, stop := context.WithTimeout(ctx, 2*time.Second) // it ends at once
@@ -218,4 +220,10 @@ func TestASetOfAnotherSizeThanTheMainTopicIsDamaged(t *testing.T) {
 	if !errors.Is(err, ringfence.ErrCorrupt) || !strings.Contains(err.Error(), `"orders"`) {
 		t.Errorf("a member: %v; expected ErrCorrupt and the topic", err)
 	}
+}
+
+// ensureInternal makes a topic that is a part of something, as messages name it.
+func ensureInternal(ctx context.Context, rf *ringfence.Client, name, owner string) error {
+	_, err := topic.NewCatalog(rf.Log(), rf.Registry(), rf.Namespace()).Ensure(ctx, name, topic.Config{Partitions: 1, Internal: owner})
+	return err
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 )
 
 // heard notes what a client logs.
@@ -48,8 +50,8 @@ func withControl(t *testing.T) (*ringfence.Client, *heard, *delivered) {
 	t.Cleanup(func() { _ = rf.Close() })
 	must(t, rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 2}))
 	for _, name := range []string{"billing", "control"} {
-		_, err := rf.EnsureSubscription(t.Context(), name, ringfence.SubscriptionConfig{
-			Topic: "orders", Retry: ringfence.Retry{Initial: 5 * time.Millisecond, Max: 5 * time.Millisecond, Attempts: 100}, Hold: -1,
+		_, err := rf.Admin().CreateSubscription(t.Context(), name, admin.SubscriptionConfig{
+			Topic: "orders", Retry: admin.Retry{Initial: 5 * time.Millisecond, Max: 5 * time.Millisecond, Attempts: 100}, Hold: -1,
 		})
 		must(t, err)
 	}
@@ -98,8 +100,8 @@ func TestAPausedSubscriptionDeliversNothingAndThenGoesOnInOrder(t *testing.T) {
 	<-held
 	eventually(t, "attempts at what is parked", func() bool { return d.attempts() > 5 })
 
-	info, err := rf.Pause(t.Context(), "billing", &ringfence.PauseOptions{Reason: "lunch"})
-	if must(t, err); info.Paused == nil || info.Paused.Reason != "lunch" || info.Paused.Since == 0 {
+	info, err := rf.Admin().PauseSubscription(t.Context(), "billing", &admin.PauseSubscriptionOptions{Reason: "lunch"})
+	if must(t, err); info.Paused == nil || info.Paused.Reason != "lunch" || info.Paused.Since == "" {
 		t.Errorf("paused: %+v", info.Paused)
 	}
 	eventually(t, "the member hears of it", func() bool { return log.says("the subscription is paused") })
@@ -116,7 +118,7 @@ func TestAPausedSubscriptionDeliversNothingAndThenGoesOnInOrder(t *testing.T) {
 	}
 	d.mu.Unlock()
 
-	if info, err = rf.Resume(t.Context(), "billing"); err != nil || info.Paused != nil {
+	if info, err = rf.Admin().ResumeSubscription(t.Context(), "billing"); err != nil || info.Paused != nil {
 		t.Errorf("resumed: %+v, %v", info, err)
 	}
 	eventually(t, "all records", func() bool { return d.all(30, 3) })
@@ -130,9 +132,9 @@ func TestAPausedSubscriptionDeliversNothingAndThenGoesOnInOrder(t *testing.T) {
 func TestAMemberThatStartsWhileItIsPausedDeliversNothing(t *testing.T) {
 	t.Parallel()
 	rf, _, control := withControl(t)
-	info, err := rf.Pause(t.Context(), "billing", nil)
+	info, err := rf.Admin().PauseSubscription(t.Context(), "billing", nil)
 	must(t, err)
-	again, err := rf.Pause(t.Context(), "billing", &ringfence.PauseOptions{Reason: "late"})
+	again, err := rf.Admin().PauseSubscription(t.Context(), "billing", &admin.PauseSubscriptionOptions{Reason: "late"})
 	if must(t, err); *again.Paused != *info.Paused {
 		t.Errorf("a second pause: %+v, not %+v", again.Paused, info.Paused)
 	}
@@ -140,12 +142,12 @@ func TestAMemberThatStartsWhileItIsPausedDeliversNothing(t *testing.T) {
 	var d delivered
 	stop := subscribe(t, rf, "billing", d.handler(func(*ringfence.Message) error { return nil }))
 	eventually(t, "an owner of each shard", func() bool {
-		g, err := rf.DescribeGroup(t.Context(), info.Group())
+		g, err := rf.Admin().DescribeGroup(t.Context(), info.Group())
 		if errors.Is(err, ringfence.ErrNotFound) {
 			return false
 		}
 		must(t, err)
-		return !slices.ContainsFunc(g.Units, func(u ringfence.UnitInfo) bool { return u.Owner == "" })
+		return !slices.ContainsFunc(g.Units, func(u api.Unit) bool { return u.Owner == "" })
 	})
 	eventually(t, "the control", func() bool { return control.all(30, 3) })
 	time.Sleep(time.Second)       // owners read their journals before they deliver
@@ -153,22 +155,22 @@ func TestAMemberThatStartsWhileItIsPausedDeliversNothing(t *testing.T) {
 		t.Fatalf("%d attempts while it was paused", d.attempts())
 	}
 	subscribe(t, rf, "billing", d.handler(func(*ringfence.Message) error { return nil }))
-	_, err = rf.Resume(t.Context(), "billing")
+	_, err = rf.Admin().ResumeSubscription(t.Context(), "billing")
 	must(t, err)
 	eventually(t, "all records", func() bool { return d.all(30, 3) })
 }
 
 func TestAReasonIsBound(t *testing.T) {
 	t.Parallel()
-	rf := newSubscription(t, ringfence.SubscriptionConfig{})
+	rf := newSubscription(t, admin.SubscriptionConfig{})
 	for _, reason := range []string{strings.Repeat("x", 1025), "\xff"} {
-		if _, err := rf.Pause(t.Context(), "billing", &ringfence.PauseOptions{Reason: reason}); !errors.Is(err, ringfence.ErrInvalid) {
+		if _, err := rf.Admin().PauseSubscription(t.Context(), "billing", &admin.PauseSubscriptionOptions{Reason: reason}); !errors.Is(err, ringfence.ErrInvalid) {
 			t.Errorf("a reason of %d bytes: %v", len(reason), err)
 		}
 	}
 	for _, f := range []func() error{
-		func() error { _, err := rf.Pause(t.Context(), "nobody", nil); return err },
-		func() error { _, err := rf.Resume(t.Context(), "nobody"); return err },
+		func() error { _, err := rf.Admin().PauseSubscription(t.Context(), "nobody", nil); return err },
+		func() error { _, err := rf.Admin().ResumeSubscription(t.Context(), "nobody"); return err },
 	} {
 		if err := f(); !errors.Is(err, ringfence.ErrNotFound) {
 			t.Errorf("of none: %v", err)

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/testlog"
 	registrypkg "github.com/ringfence/ringfence/registry"
 )
@@ -18,11 +20,11 @@ func TestASubscriptionGoesOnBehindARetiredStorageTopic(t *testing.T) {
 	for name, order := range map[string]func(*ringfence.Client) error{
 		"nothing": func(*ringfence.Client) error { return nil },
 		"reshard": func(rf *ringfence.Client) error {
-			_, err := rf.Reshard(t.Context(), "billing", 3, nil)
+			_, err := rf.Admin().ReshardSubscription(t.Context(), "billing", 3, nil)
 			return err
 		},
 		"reset": func(rf *ringfence.Client) error {
-			_, err := rf.ResetSubscription(t.Context(), "billing", ringfence.SeekEarliest, nil)
+			_, err := rf.Admin().ResetSubscription(t.Context(), "billing", ringfence.SeekEarliest, nil)
 			return err
 		},
 	} {
@@ -37,7 +39,7 @@ func TestASubscriptionGoesOnBehindARetiredStorageTopic(t *testing.T) {
 			subscribe(t, rf, "billing", d.handler(fine))
 			eventually(t, "all records", d.each("1"))
 			follows(t, rf, "billing", 1)
-			_, err := rf.Reshard(t.Context(), "billing", 1, nil)
+			_, err := rf.Admin().ReshardSubscription(t.Context(), "billing", 1, nil)
 			must(t, err)
 			produceKeys(t, rf, "2")
 			eventually(t, "what came after a turn", d.each("1", "2"))
@@ -56,7 +58,7 @@ func TestASubscriptionFromTheEarliestBeginsWithWhatIsLeft(t *testing.T) {
 	grow(t, rf, 3)
 	produceKeys(t, rf, "1")
 	retire(t, rf, 1)
-	d, err := rf.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{Topic: "a"})
+	d, err := rf.Admin().CreateSubscription(t.Context(), "billing", admin.SubscriptionConfig{Topic: "a"})
 	must(t, err)
 	if set := d.Set(); set.Storage != 2 || set.Shards != 3 {
 		t.Errorf("it begins with %+v", set)
@@ -74,13 +76,13 @@ func TestWhatWasParkedOfARetiredStorageTopicIsTold(t *testing.T) {
 	s := newStores()
 	rf := s.openWith(t, told.Logger())
 	must(t, rf.EnsureTopic(t.Context(), "a", ringfence.TopicConfig{Partitions: 1}))
-	d, err := rf.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{Topic: "a"})
+	d, err := rf.Admin().CreateSubscription(t.Context(), "billing", admin.SubscriptionConfig{Topic: "a"})
 	must(t, err)
 	_, err = rf.Produce(t.Context(), "a", ringfence.Message{Key: []byte("k0"), Value: []byte("poison")})
 	must(t, err)
 	stop := subscribe(t, rf, "billing", func(context.Context, *ringfence.Message) error { return ringfence.Permanent(errors.New("poison")) })
 	eventually(t, "the dead letter", func() bool {
-		letters, err := rf.DeadLetters(t.Context(), "billing", nil)
+		letters, err := rf.Admin().ListDeadLetters(t.Context(), "billing", nil)
 		must(t, err)
 		return len(letters) == 1
 	})
@@ -95,7 +97,7 @@ func TestWhatWasParkedOfARetiredStorageTopicIsTold(t *testing.T) {
 		}
 	}
 	must(t, reg.Close())
-	_, err = rf.AlterTopic(t.Context(), "a", ringfence.Retention{AgeMS: 1, Force: true}, nil)
+	_, err = rf.Admin().AlterTopic(t.Context(), "a", api.Retention{AgeMS: 1, Force: true}, nil)
 	must(t, err)
 	grow(t, rf, 2)
 	retire(t, rf, 0)
@@ -103,6 +105,6 @@ func TestWhatWasParkedOfARetiredStorageTopicIsTold(t *testing.T) {
 	subscribe(t, rf, "billing", got.handler(fine))
 	follows(t, rf, "billing", 1)
 	eventually(t, "that it is told", func() bool {
-		return strings.Contains(told.String(), "of which a shard had parked records") && strings.Contains(told.String(), d.JournalTopic())
+		return strings.Contains(told.String(), "of which a shard had parked records") && strings.Contains(told.String(), d.Set().Journal)
 	})
 }

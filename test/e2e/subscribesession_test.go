@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
 )
 
 // Environment of a process that delivers many subscriptions.
@@ -65,7 +66,7 @@ func TestSubscriptionsOfAKilledProcessAreAllTakenOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range many {
-		if _, err := rf.EnsureSubscription(t.Context(), fmt.Sprint("s", i), ringfence.SubscriptionConfig{Topic: "payments"}); err != nil {
+		if _, err := rf.Admin().CreateSubscription(t.Context(), fmt.Sprint("s", i), admin.SubscriptionConfig{Topic: "payments"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -80,12 +81,12 @@ func TestSubscriptionsOfAKilledProcessAreAllTakenOver(t *testing.T) {
 	a, b := start(), start()
 	defer func() { _ = b.Process.Kill(); _ = b.Wait() }()
 	shared := func() bool {
-		groups, err := rf.Groups(t.Context())
+		groups, err := rf.Admin().ListGroups(t.Context())
 		if err != nil || len(groups) < many {
 			return false
 		}
 		for _, g := range groups {
-			d, err := rf.DescribeGroup(t.Context(), g.Name)
+			d, err := rf.Admin().DescribeGroup(t.Context(), g.Name)
 			if err != nil || len(d.Members) != 2 || len(d.Units) != 2 || d.Units[0].Owner == "" || d.Units[1].Owner == "" || d.Units[0].Owner == d.Units[1].Owner {
 				return false
 			}

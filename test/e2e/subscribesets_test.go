@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
 	registrypkg "github.com/ringfence/ringfence/registry"
 )
 
@@ -19,7 +20,7 @@ func TestAShardSetThatCanNotBeSharedIsNoPanic(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				s, rf := newTopic(t, 2)
-				_, err := rf.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{Topic: "orders"})
+				_, err := rf.Admin().CreateSubscription(t.Context(), "billing", admin.SubscriptionConfig{Topic: "orders"})
 				must(t, err)
 				produce(t, rf, "orders", 0, 10, 3)
 				reg := s.reg.Open()
@@ -46,7 +47,7 @@ func TestAShardSetThatCanNotBeSharedIsNoPanic(t *testing.T) {
 				if err := <-over; !errors.Is(err, ringfence.ErrCorrupt) && !errors.Is(err, ringfence.ErrNotFound) {
 					t.Errorf("live: %t: %v; expected damage", live, err)
 				}
-				if _, err := rf.DescribeGroup(t.Context(), "billing..haaaaaaa"); !errors.Is(err, ringfence.ErrNotFound) {
+				if _, err := rf.Admin().DescribeGroup(t.Context(), "billing..haaaaaaa"); !errors.Is(err, ringfence.ErrNotFound) {
 					t.Error(err)
 				}
 			})

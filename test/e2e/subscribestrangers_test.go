@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/testlog"
@@ -19,7 +21,7 @@ import (
 // raw opens the only storage topic of a topic past Ringfence, as whoever has rights in the log can.
 func raw(t *testing.T, s *stores, rf *ringfence.Client, name string) *commitlog.Topic {
 	t.Helper()
-	info, err := rf.DescribeTopic(t.Context(), name)
+	info, err := rf.Admin().DescribeTopic(t.Context(), name)
 	must(t, err)
 	log := s.log.Open()
 	st, err := log.Topic(t.Context(), info.Storage[0].Name)
@@ -45,16 +47,16 @@ func forge(t *testing.T, s *stores, key, value string) {
 func TestNobodyElseWritesToTheTopicsOfASubscription(t *testing.T) {
 	t.Parallel()
 	_, rf := parked(t)
-	info, err := rf.DescribeSubscription(t.Context(), "billing")
+	info, err := rf.Admin().GetSubscription(t.Context(), "billing")
 	must(t, err)
 	ctx := t.Context()
-	for _, name := range []string{info.JournalTopic(), info.DeadTopic()} {
-		before, err := rf.DescribeTopic(ctx, name)
+	for _, name := range []string{info.Set().Journal, info.Set().DeadTopic} {
+		before, err := rf.Admin().DescribeTopic(ctx, name)
 		must(t, err)
 		if before.Internal != `subscription "billing"` {
 			t.Errorf("topic %s is a part of %q", name, before.Internal)
 		}
-		less := ringfence.Retention{Bytes: 1, Force: true}
+		less := api.Retention{Bytes: 1, Force: true}
 		for what, try := range map[string]func() error{
 			"produce": func() error { _, err := rf.Produce(ctx, name, ringfence.Message{Value: []byte("v")}); return err },
 			"produce async": func() error {
@@ -62,22 +64,25 @@ func TestNobodyElseWritesToTheTopicsOfASubscription(t *testing.T) {
 				rf.ProduceAsync(ctx, name, ringfence.Message{Value: []byte("v")}, nil, func(_ ringfence.Position, err error) { answer <- err })
 				return <-answer
 			},
-			"alter": func() error { _, err := rf.AlterTopic(ctx, name, less, nil); return err },
+			"alter": func() error { _, err := rf.Admin().AlterTopic(ctx, name, less, nil); return err },
 			"would alter": func() error {
-				_, err := rf.AlterTopic(ctx, name, less, &ringfence.AlterTopicOptions{DryRun: true})
+				_, err := rf.Admin().AlterTopic(ctx, name, less, &admin.AlterTopicOptions{DryRun: true})
 				return err
 			},
-			"add storage": func() error { _, err := rf.AddStorage(ctx, name, 2); return err },
-			"switch":      func() error { _, err := rf.SwitchProduce(ctx, name); return err },
-			"plan":        func() error { _, err := rf.PlanTopic(ctx, name, &ringfence.PlanOptions{Partitions: 2}); return err },
-			"create":      func() error { return rf.EnsureTopic(ctx, name, ringfence.TopicConfig{Partitions: 1}) },
-			"delete":      func() error { return rf.DeleteTopic(ctx, name, &ringfence.DeleteTopicOptions{Force: true}) },
+			"add storage": func() error { _, err := rf.Admin().AddStorage(ctx, name, 2); return err },
+			"switch":      func() error { _, err := rf.Admin().SwitchProduce(ctx, name); return err },
+			"plan": func() error {
+				_, err := rf.Admin().PlanTopic(ctx, name, &admin.PlanTopicOptions{Partitions: 2})
+				return err
+			},
+			"create": func() error { return rf.EnsureTopic(ctx, name, ringfence.TopicConfig{Partitions: 1}) },
+			"delete": func() error { return rf.Admin().DeleteTopic(ctx, name, &admin.DeleteTopicOptions{Force: true}) },
 		} {
 			if err := try(); !errors.Is(err, ringfence.ErrConflict) || !strings.Contains(err.Error(), `"billing"`) {
 				t.Errorf("%s of topic %s: %v; expected ErrConflict and whose it is", what, name, err)
 			}
 		}
-		after, err := rf.DescribeTopic(ctx, name)
+		after, err := rf.Admin().DescribeTopic(ctx, name)
 		must(t, err)
 		if after.Retention != before.Retention || len(after.Storage) != 1 || after.Storage[0].Partitions[0] != before.Storage[0].Partitions[0] {
 			t.Errorf("topic %s was %+v and is %+v", name, before, after)
@@ -88,7 +93,7 @@ func TestNobodyElseWritesToTheTopicsOfASubscription(t *testing.T) {
 func TestNobodyElseConsumesByTheGroupOfASubscription(t *testing.T) {
 	t.Parallel()
 	_, rf := parked(t)
-	info, err := rf.DescribeSubscription(t.Context(), "billing")
+	info, err := rf.Admin().GetSubscription(t.Context(), "billing")
 	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -111,55 +116,55 @@ func TestADamagedDefinitionHarmsNoOtherAndCanBeRemoved(t *testing.T) {
 	for _, name := range []string{"mails", "news"} {
 		must(t, rf.EnsureTopic(ctx, name, ringfence.TopicConfig{Partitions: 1}))
 	}
-	cfg := ringfence.SubscriptionConfig{Topic: "mails"}
-	_, err := rf.EnsureSubscription(ctx, "a", cfg)
+	cfg := admin.SubscriptionConfig{Topic: "mails"}
+	_, err := rf.Admin().CreateSubscription(ctx, "a", cfg)
 	must(t, err)
-	info, err := rf.DescribeSubscription(ctx, "billing")
+	info, err := rf.Admin().GetSubscription(ctx, "billing")
 	must(t, err)
 	group := info.Group()
 	forge(t, s, "subscriptions/billing", damagedDefinition)
 
-	all, err := rf.Subscriptions(ctx)
+	all, err := rf.Admin().ListSubscriptions(ctx)
 	must(t, err)
 	if len(all) != 2 || all[0].Name != "a" || all[0].Damaged != "" || all[1].Name != "billing" || !strings.Contains(all[1].Damaged, "1099511627776") {
 		t.Errorf("the list is %+v", all)
 	}
-	_, described := rf.DescribeSubscription(ctx, "billing")
-	_, ensured := rf.EnsureSubscription(ctx, "billing", ringfence.SubscriptionConfig{Topic: "orders"})
-	for what, err := range map[string]error{"describe": described, "ensure": ensured, "delete": rf.DeleteSubscription(ctx, "billing", nil)} {
+	_, described := rf.Admin().GetSubscription(ctx, "billing")
+	_, ensured := rf.Admin().CreateSubscription(ctx, "billing", admin.SubscriptionConfig{Topic: "orders"})
+	for what, err := range map[string]error{"describe": described, "ensure": ensured, "delete": rf.Admin().DeleteSubscription(ctx, "billing", nil)} {
 		if !errors.Is(err, ringfence.ErrCorrupt) || !strings.Contains(err.Error(), "--force") {
 			t.Errorf("%s: %v; expected ErrCorrupt and what to do", what, err)
 		}
 	}
 	for what, err := range map[string]error{
-		"its group": rf.DeleteGroup(ctx, group, nil), "a topic that it may deliver": rf.DeleteTopic(ctx, "news", nil),
+		"its group": rf.Admin().DeleteGroup(ctx, group, nil), "a topic that it may deliver": rf.Admin().DeleteTopic(ctx, "news", nil),
 	} {
 		if !errors.Is(err, ringfence.ErrConflict) || !strings.Contains(err.Error(), "--force") {
 			t.Errorf("delete of %s: %v; expected ErrConflict and what to do", what, err)
 		}
 	}
-	must(t, rf.DeleteTopic(ctx, "news", &ringfence.DeleteTopicOptions{Force: true}))
-	if err := rf.DeleteTopic(ctx, "mails", &ringfence.DeleteTopicOptions{Force: true}); !errors.Is(err, ringfence.ErrConflict) {
+	must(t, rf.Admin().DeleteTopic(ctx, "news", &admin.DeleteTopicOptions{Force: true}))
+	if err := rf.Admin().DeleteTopic(ctx, "mails", &admin.DeleteTopicOptions{Force: true}); !errors.Is(err, ringfence.ErrConflict) {
 		t.Errorf("delete of a topic that a sound subscription delivers: %v; expected ErrConflict", err)
 	}
 
-	force := &ringfence.DeleteSubscriptionOptions{Force: true, DryRun: true}
-	must(t, rf.DeleteSubscription(ctx, "billing", force))
+	force := &admin.DeleteSubscriptionOptions{Force: true, DryRun: true}
+	must(t, rf.Admin().DeleteSubscription(ctx, "billing", force))
 	if have := s.of(t, "billing"); len(have) < 4 {
 		t.Errorf("after a dry run there is %q", have)
 	}
 	force.DryRun = false
-	must(t, rf.DeleteSubscription(ctx, "billing", force))
+	must(t, rf.Admin().DeleteSubscription(ctx, "billing", force))
 	if have := s.of(t, "billing"); len(have) > 0 {
 		t.Errorf("there is still %q", have)
 	}
-	if err := rf.DeleteSubscription(ctx, "billing", force); !errors.Is(err, ringfence.ErrNotFound) {
+	if err := rf.Admin().DeleteSubscription(ctx, "billing", force); !errors.Is(err, ringfence.ErrNotFound) {
 		t.Errorf("once more: %v; expected ErrNotFound", err)
 	}
-	if _, err := rf.DescribeSubscription(ctx, "a"); err != nil {
+	if _, err := rf.Admin().GetSubscription(ctx, "a"); err != nil {
 		t.Errorf("the other one: %v", err)
 	}
-	_, err = rf.EnsureSubscription(ctx, "billing", ringfence.SubscriptionConfig{Topic: "orders"})
+	_, err = rf.Admin().CreateSubscription(ctx, "billing", admin.SubscriptionConfig{Topic: "orders"})
 	must(t, err)
 }
 
@@ -173,7 +178,7 @@ func TestARemovalOfADamagedDefinitionThatIsCutIsFinishedByTheNext(t *testing.T) 
 			if cut = cutDeletion(t, s, cuts+1, after); cut {
 				cuts++
 			}
-			err := rf.DeleteSubscription(t.Context(), "billing", &ringfence.DeleteSubscriptionOptions{Force: true})
+			err := rf.Admin().DeleteSubscription(t.Context(), "billing", &admin.DeleteSubscriptionOptions{Force: true})
 			if err != nil && !errors.Is(err, ringfence.ErrNotFound) {
 				t.Errorf("after a cut at write %d: %v", cuts, err)
 			}
@@ -190,9 +195,9 @@ func TestARemovalOfADamagedDefinitionThatIsCutIsFinishedByTheNext(t *testing.T) 
 // lose drops the copies of a subscription's dead letters from the log.
 func lose(t *testing.T, s *stores, rf *ringfence.Client) {
 	t.Helper()
-	info, err := rf.DescribeSubscription(t.Context(), "billing")
+	info, err := rf.Admin().GetSubscription(t.Context(), "billing")
 	must(t, err)
-	dead := raw(t, s, rf, info.DeadTopic())
+	dead := raw(t, s, rf, info.Set().DeadTopic)
 	b, err := dead.Bounds(t.Context(), 0)
 	must(t, err)
 	must(t, dead.Trim(t.Context(), 0, b.Next))
@@ -204,31 +209,31 @@ func TestADeadLetterWhoseCopyIsLostIsListedAndDiscarded(t *testing.T) {
 		s, rf := parked(t)
 		ctx := t.Context()
 		if ordered {
-			_, err := rf.Redrive(ctx, "billing", nil)
+			_, err := rf.Admin().RedriveDeadLetters(ctx, "billing", nil)
 			must(t, err)
 		}
 		lose(t, s, rf)
-		list, err := rf.DeadLetters(ctx, "billing", nil)
+		list, err := rf.Admin().ListDeadLetters(ctx, "billing", nil)
 		must(t, err)
-		if len(list) != 2 || !list[0].Failed || list[0].Lost == "" || string(list[0].Key) != "k0" || list[1].Lost != "" || string(list[1].Value) != "2" {
+		if len(list) != 2 || list[0].Status != api.Failed || list[0].Lost == "" || list[0].KeyText() != "k0" || list[1].Lost != "" || string(list[1].Value) != "2" {
 			t.Errorf("ordered: %t: the list is %+v", ordered, list)
 		}
-		if _, err := rf.Redrive(ctx, "billing", &ringfence.DeadLetterOptions{IDs: []string{list[0].ID}}); !errors.Is(err, ringfence.ErrConflict) || !ordered && !strings.Contains(err.Error(), "discard") {
+		if _, err := rf.Admin().RedriveDeadLetters(ctx, "billing", &admin.DeadLetterOptions{IDs: []string{list[0].ID}}); !errors.Is(err, ringfence.ErrConflict) || !ordered && !strings.Contains(err.Error(), "discard") {
 			t.Errorf("ordered: %t: redrive: %v; expected ErrConflict and what to do", ordered, err)
 		}
 		var d delivered
 		subscribe(t, rf, "billing", d.handler(func(*ringfence.Message) error { return nil }))
 		if ordered {
 			eventually(t, "the answer", func() bool {
-				list, err := rf.DeadLetters(ctx, "billing", nil)
+				list, err := rf.Admin().ListDeadLetters(ctx, "billing", nil)
 				return err == nil && len(list) == 2 && strings.Contains(list[0].Answer, "its copy can't be read")
 			})
 		}
-		if _, err := rf.Discard(ctx, "billing", nil); err != nil {
+		if _, err := rf.Admin().DiscardDeadLetters(ctx, "billing", nil); err != nil {
 			t.Errorf("ordered: %t: discard: %v", ordered, err)
 		}
 		eventually(t, "what waited behind it", func() bool {
-			list, err := rf.DeadLetters(ctx, "billing", nil)
+			list, err := rf.Admin().ListDeadLetters(ctx, "billing", nil)
 			return err == nil && len(list) == 0 && len(d.of("k0")) == 1
 		})
 		if got := d.of("k0"); got[0] != "2" {
@@ -266,29 +271,29 @@ func TestWhatOthersWriteIntoTheTopicsOfASubscriptionCountsForNothing(t *testing.
 	ctx := t.Context()
 	var said testlog.Buffer
 	rf := s.openWith(t, said.Logger())
-	info, err := rf.DescribeSubscription(ctx, "billing")
+	info, err := rf.Admin().GetSubscription(ctx, "billing")
 	must(t, err)
-	journal := raw(t, s, rf, info.JournalTopic())
+	journal := raw(t, s, rf, info.Set().Journal)
 	before, err := journal.Bounds(ctx, 0)
 	must(t, err)
 	n := strangers(t, journal, info.Set().ID)
-	strangers(t, raw(t, s, rf, info.DeadTopic()), info.Set().ID)
+	strangers(t, raw(t, s, rf, info.Set().DeadTopic), info.Set().ID)
 
-	list, err := rf.DeadLetters(ctx, "billing", nil)
-	if err != nil || len(list) != 2 || string(list[0].Key) != "k0" || string(list[0].Value) != "1" {
+	list, err := rf.Admin().ListDeadLetters(ctx, "billing", nil)
+	if err != nil || len(list) != 2 || list[0].KeyText() != "k0" || string(list[0].Value) != "1" {
 		t.Errorf("the list is %+v, %v", list, err)
 	}
 	named := fmt.Sprintf("records=%d first=%d", n, before.Next)
-	if text := said.String(); !strings.Contains(text, named) || !strings.Contains(text, info.JournalTopic()) {
+	if text := said.String(); !strings.Contains(text, named) || !strings.Contains(text, info.Set().Journal) {
 		t.Errorf("people were told %q; expected %q and the topic", text, named)
 	}
-	if why, err := rf.Why(ctx, "billing", []byte("k0")); err != nil || len(why) != 1 || why[0].Parked != 2 {
+	if why, err := rf.Admin().ExplainKey(ctx, "billing", []byte("k0")); err != nil || len(why) != 1 || why[0].Followers+1 != 2 {
 		t.Errorf("why: %+v, %v", why, err)
 	}
 	// An owner goes past them, also while it runs.
 	var d delivered
 	subscribe(t, rf, "billing", d.handler(func(*ringfence.Message) error { return nil }))
-	_, err = rf.Redrive(ctx, "billing", nil)
+	_, err = rf.Admin().RedriveDeadLetters(ctx, "billing", nil)
 	must(t, err)
 	eventually(t, "what was parked", func() bool { return len(d.of("k0")) == 2 })
 	strangers(t, journal, info.Set().ID)
@@ -305,12 +310,12 @@ func TestAMemberEndsWhenANewerVersionHasChangedTheDefinition(t *testing.T) {
 	t.Parallel()
 	s, rf := parked(t)
 	ctx := t.Context()
-	info, err := rf.DescribeSubscription(ctx, "billing")
+	info, err := rf.Admin().GetSubscription(ctx, "billing")
 	must(t, err)
 	over := make(chan error, 1)
 	got := newRecorder()
 	go func() { over <- rf.Subscribe(ctx, "billing", got.handle, nil) }()
-	_, err = rf.Discard(ctx, "billing", nil)
+	_, err = rf.Admin().DiscardDeadLetters(ctx, "billing", nil)
 	must(t, err)
 	got.waitFor(t, 1)
 	forge(t, s, "subscriptions/billing", `{"format":99,"name":"billing","topic":[7]}`) // its group tells the topic
@@ -322,11 +327,11 @@ func TestAMemberEndsWhenANewerVersionHasChangedTheDefinition(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Fatal("it goes on")
 	}
-	if err := rf.DeleteGroup(ctx, info.Group(), nil); !errors.Is(err, ringfence.ErrConflict) || !strings.Contains(err.Error(), "upgrade") || strings.Contains(err.Error(), "--force") {
+	if err := rf.Admin().DeleteGroup(ctx, info.Group(), nil); !errors.Is(err, ringfence.ErrConflict) || !strings.Contains(err.Error(), "upgrade") || strings.Contains(err.Error(), "--force") {
 		t.Errorf("its group is not deleted with %v; expected that it says to upgrade, and nothing of a deletion", err)
 	}
 	for _, force := range []bool{false, true} {
-		err := rf.DeleteTopic(ctx, "orders", &ringfence.DeleteTopicOptions{Force: force})
+		err := rf.Admin().DeleteTopic(ctx, "orders", &admin.DeleteTopicOptions{Force: force})
 		if !errors.Is(err, ringfence.ErrConflict) || !strings.Contains(err.Error(), "upgrade") || strings.Contains(err.Error(), "--force") {
 			t.Errorf("its topic is not deleted with %v; expected that it says to upgrade, and not how to go on without it", err)
 		}
@@ -345,27 +350,27 @@ func TestADeadLetterOfTheLastRoundIsDiscarded(t *testing.T) {
 	t.Parallel()
 	s, rf := newTopic(t, 1)
 	ctx := t.Context()
-	info, err := rf.EnsureSubscription(ctx, "billing", ringfence.SubscriptionConfig{Topic: "orders"})
+	info, err := rf.Admin().CreateSubscription(ctx, "billing", admin.SubscriptionConfig{Topic: "orders"})
 	must(t, err)
 	by := core.Tenure{Epoch: 1, Run: 1}
-	journal := raw(t, s, rf, info.JournalTopic())
+	journal := raw(t, s, rf, info.Set().Journal)
 	fence(t, journal, info, by)
 	dead := core.Record{
 		Set: info.Set().ID, Kind: core.Dead, By: by, Seq: 2, ID: core.ID{Round: core.MaxRound}, Key: []byte("k0"), Blocking: true, Reason: core.Permanent,
 	}
 	copied := []commitlog.Record{{Key: []byte("k0"), Value: []byte("v"), Headers: []commitlog.Header{{Name: "ringfence-parked", Value: core.Encode(&dead, []byte("k0"))}}}}
-	for _, topic := range []*commitlog.Topic{raw(t, s, rf, info.DeadTopic()), journal} {
+	for _, topic := range []*commitlog.Topic{raw(t, s, rf, info.Set().DeadTopic), journal} {
 		_, err := topic.Append(ctx, 0, copied, nil)
 		must(t, err)
 	}
-	list, err := rf.DeadLetters(ctx, "billing", nil)
+	list, err := rf.Admin().ListDeadLetters(ctx, "billing", nil)
 	if err != nil || len(list) != 1 || string(list[0].Value) != "v" {
 		t.Fatalf("the list is %+v, %v", list, err)
 	}
-	if n, err := rf.Redrive(ctx, "billing", nil); !errors.Is(err, ringfence.ErrConflict) || !strings.Contains(err.Error(), "discard") {
+	if n, err := rf.Admin().RedriveDeadLetters(ctx, "billing", nil); !errors.Is(err, ringfence.ErrConflict) || !strings.Contains(err.Error(), "discard") {
 		t.Errorf("redrive of %d: %v; expected ErrConflict and what to do", n, err)
 	}
-	if n, err := rf.Discard(ctx, "billing", nil); n != 1 || err != nil {
+	if n, err := rf.Admin().DiscardDeadLetters(ctx, "billing", nil); n != 1 || err != nil {
 		t.Errorf("discard of %d: %v", n, err)
 	}
 }

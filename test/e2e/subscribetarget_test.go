@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/subscription/shard"
 )
 
@@ -16,7 +17,7 @@ import (
 func TestADrainDoesNotWaitForThoseThatTheEndpointHasNoPlaceFor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		rf := newSubscriptionOf(t, 1, ringfence.SubscriptionConfig{})
+		rf := newSubscriptionOf(t, 1, admin.SubscriptionConfig{})
 		produce(t, rf, "orders", 0, 16, 16)
 		at := shard.NewEndpoint(0, 1)
 		defer at.End()
@@ -44,7 +45,7 @@ func TestADrainDoesNotWaitForThoseThatTheEndpointHasNoPlaceFor(t *testing.T) {
 func TestAnAnswerThatNeverComesKeepsNoPlaceAtTheEndpoint(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		rf := newSubscriptionOf(t, 1, ringfence.SubscriptionConfig{})
+		rf := newSubscriptionOf(t, 1, admin.SubscriptionConfig{})
 		produce(t, rf, "orders", 0, 4, 4)
 		at := shard.NewEndpoint(0, 1)
 		defer at.End()
@@ -70,7 +71,7 @@ func TestAnAnswerThatNeverComesKeepsNoPlaceAtTheEndpoint(t *testing.T) {
 func TestProbesThatAreNeverAnsweredKeepNobodyFromTryingAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		rf := newSubscriptionOf(t, 1, ringfence.SubscriptionConfig{})
+		rf := newSubscriptionOf(t, 1, admin.SubscriptionConfig{})
 		produce(t, rf, "orders", 0, 40, 40)
 		var up atomic.Bool
 		var silent atomic.Int32
@@ -101,7 +102,7 @@ func TestProbesThatAreNeverAnsweredKeepNobodyFromTryingAgain(t *testing.T) {
 func TestAWaitForTheEndpointIsNoTimeOfTheHandler(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		rf := newSubscriptionOf(t, 1, ringfence.SubscriptionConfig{})
+		rf := newSubscriptionOf(t, 1, admin.SubscriptionConfig{})
 		produce(t, rf, "orders", 0, 16, 16)
 		at := shard.NewEndpoint(0, 1)
 		defer at.End()
@@ -126,7 +127,7 @@ func TestAWaitForTheEndpointIsNoTimeOfTheHandler(t *testing.T) {
 func TestAnAnswerForAParkedRecordThatNeverComesGivesTheShardUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		rf := newSubscriptionOf(t, 1, ringfence.SubscriptionConfig{Hold: -1})
+		rf := newSubscriptionOf(t, 1, admin.SubscriptionConfig{Hold: -1})
 		produce(t, rf, "orders", 0, 4, 4)
 		var d delivered
 		h := d.handler(func(*ringfence.Message) error { return nil })

@@ -9,18 +9,20 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/group/protocol"
 )
 
 // told is what owners tell of the shards of a subscription; nil for those of which there is nothing.
 func told(t *testing.T, rf *ringfence.Client, name string) (all []*protocol.Deliveries) {
 	t.Helper()
-	d, err := rf.DescribeSubscription(t.Context(), name)
+	d, err := rf.Admin().GetSubscription(t.Context(), name)
 	must(t, err)
-	g, err := rf.DescribeGroup(t.Context(), d.Group())
+	g, err := group.Describe(t.Context(), rf.Registry(), d.Group())
 	must(t, err)
-	for _, u := range g.Units {
-		all = append(all, u.Deliveries)
+	for i := range g.Units {
+		all = append(all, g.Units[i].Told())
 	}
 	return all
 }
@@ -28,7 +30,7 @@ func told(t *testing.T, rf *ringfence.Client, name string) (all []*protocol.Deli
 // written are the versions of the checkpoints.
 func written(t *testing.T, rf *ringfence.Client, name string) string {
 	t.Helper()
-	d, err := rf.DescribeSubscription(t.Context(), name)
+	d, err := rf.Admin().GetSubscription(t.Context(), name)
 	must(t, err)
 	g, err := protocol.NewGroup(rf.Registry(), d.Group())
 	must(t, err)
@@ -46,7 +48,7 @@ func written(t *testing.T, rf *ringfence.Client, name string) string {
 func TestEverybodySeesWhereDeliveriesAreHeldBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, rf, c := limited(t, 400, 100, ringfence.SubscriptionConfig{})
+		s, rf, c := limited(t, 400, 100, admin.SubscriptionConfig{})
 		var mended atomic.Bool
 		down := func(*ringfence.Message) error {
 			if mended.Load() {
@@ -104,7 +106,7 @@ func (unreached) Unreached() bool { return true }
 func TestEverybodySeesAnOutageWhereNothingMoves(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		_, rf, _ := limited(t, 400, 100, ringfence.SubscriptionConfig{})
+		_, rf, _ := limited(t, 400, 100, admin.SubscriptionConfig{})
 		var down atomic.Bool
 		defer subscribe(t, rf, "billing", (&delivered{}).handler(func(*ringfence.Message) error {
 			if down.Load() {
@@ -136,7 +138,7 @@ func TestEverybodySeesAnOutageWhereNothingMoves(t *testing.T) {
 func TestEverybodySeesWhenAnOutageIsLookedAtAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		_, rf, _ := limited(t, 400, 100, ringfence.SubscriptionConfig{})
+		_, rf, _ := limited(t, 400, 100, admin.SubscriptionConfig{})
 		defer subscribe(t, rf, "billing", (&delivered{}).handler(func(*ringfence.Message) error {
 			return ringfence.RetryAfter(ringfence.Outage(errors.New("busy")), 50*time.Second)
 		}))()
@@ -159,7 +161,7 @@ func TestEverybodySeesWhenAnOutageIsLookedAtAgain(t *testing.T) {
 func TestEverybodySeesWhatIsUsedOfLimits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, rf, c := limited(t, 2000, 64, ringfence.SubscriptionConfig{Rate: 100, Concurrency: 32})
+		s, rf, c := limited(t, 2000, 64, admin.SubscriptionConfig{Rate: 100, Concurrency: 32})
 		stopA := subscribe(t, rf, "billing", c.handler("a", 100*time.Millisecond, nil))
 		stopB := subscribe(t, s.open(t), "billing", c.handler("b", 100*time.Millisecond, nil))
 		time.Sleep(10 * time.Second)

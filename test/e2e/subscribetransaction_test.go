@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
 )
 
 // A subscription has no checkpoint that a handler could store: it says what to do instead.
 func TestNoTransactionCoversASubscription(t *testing.T) {
 	t.Parallel()
 	_, rf := newTopic(t, 1)
-	_, err := rf.EnsureSubscription(t.Context(), "billing", ringfence.SubscriptionConfig{Topic: "orders"})
+	_, err := rf.Admin().CreateSubscription(t.Context(), "billing", admin.SubscriptionConfig{Topic: "orders"})
 	must(t, err)
 	produce(t, rf, "orders", 0, 1, 1)
 	said := make(chan error, 1)

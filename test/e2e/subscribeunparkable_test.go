@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
 )
 
 // sendFull sends a record with all the headers that one can have, so that none is left to park it with.
@@ -23,9 +24,9 @@ func sendFull(t *testing.T, rf *ringfence.Client, key, value string, first ringf
 // for ever whether it can be parked by now.
 func TestARecordThatCannotBeParkedIsHeldUntilItSucceeds(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]ringfence.SubscriptionConfig{
-		"held no longer": {Hold: -1, Retry: ringfence.Retry{Initial: 5 * time.Millisecond, Max: 5 * time.Millisecond}},
-		"attempts spent": {Hold: time.Hour, Retry: ringfence.Retry{Attempts: 2, Initial: 5 * time.Millisecond, Max: 5 * time.Millisecond}},
+	for name, c := range map[string]admin.SubscriptionConfig{
+		"held no longer": {Hold: -1, Retry: admin.Retry{Initial: 5 * time.Millisecond, Max: 5 * time.Millisecond}},
+		"attempts spent": {Hold: time.Hour, Retry: admin.Retry{Attempts: 2, Initial: 5 * time.Millisecond, Max: 5 * time.Millisecond}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -51,7 +52,7 @@ func TestARecordThatCannotBeParkedIsHeldUntilItSucceeds(t *testing.T) {
 // So is one that is to be delivered later: not before its time, and then.
 func TestADelayedRecordThatCannotBeParkedIsDeliveredAtItsTime(t *testing.T) {
 	t.Parallel()
-	rf := newSubscriptionOf(t, 1, ringfence.SubscriptionConfig{Retry: ringfence.Retry{Initial: 5 * time.Millisecond, Max: 5 * time.Millisecond, Attempts: 2}})
+	rf := newSubscriptionOf(t, 1, admin.SubscriptionConfig{Retry: admin.Retry{Initial: 5 * time.Millisecond, Max: 5 * time.Millisecond, Attempts: 2}})
 	due := time.Now().Add(time.Second).Truncate(time.Millisecond)
 	sendFull(t, rf, "k", "late", ringfence.Header{Name: ringfence.HeaderNotBefore, Value: fmt.Append(nil, due.UnixMilli())})
 	send(t, rf, "k", "behind")

@@ -6,30 +6,32 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 )
 
 // Why does not ask anybody to decide what was decided.
 func TestWhyTellsWhatWasOrderedAndIsNotDoneYet(t *testing.T) {
 	t.Parallel()
-	rf := newSubscriptionOf(t, 1, ringfence.SubscriptionConfig{Hold: -1})
+	rf := newSubscriptionOf(t, 1, admin.SubscriptionConfig{Hold: -1})
 	produce(t, rf, "orders", 0, 2, 1)
 	stop := subscribe(t, rf, "billing", func(context.Context, *ringfence.Message) error { return ringfence.Permanent(errors.New("no")) })
-	var why []ringfence.Blockage
+	var why []api.BlockedKey
 	look := func() bool {
 		var err error
-		why, err = rf.Why(t.Context(), "billing", []byte("k0"))
+		why, err = rf.Admin().ExplainKey(t.Context(), "billing", []byte("k0"))
 		must(t, err)
-		return len(why) == 1 && why[0].Parked == 2
+		return len(why) == 1 && why[0].Followers+1 == 2
 	}
 	waitFor(t, "two records that wait", look)
 	stop()
-	if why[0].Ordered != "" || !why[0].Failed {
+	if why[0].Ordered != "" || why[0].Status != "failed" {
 		t.Errorf("told before any order: %+v", why[0])
 	}
-	if n, err := rf.Redrive(t.Context(), "billing", nil); err != nil || n != 1 {
+	if n, err := rf.Admin().RedriveDeadLetters(t.Context(), "billing", nil); err != nil || n != 1 {
 		t.Fatalf("redriven %d, %v", n, err)
 	}
-	if look(); why[0].Ordered != ringfence.StatusRedriven || !why[0].Failed {
+	if look(); why[0].Ordered != api.Redriven || why[0].Status != "failed" {
 		t.Errorf("told after the order, which nobody carries out: %+v", why[0])
 	}
 }
@@ -37,8 +39,8 @@ func TestWhyTellsWhatWasOrderedAndIsNotDoneYet(t *testing.T) {
 // Without an order what is parked has no key: that nothing of a key is would be wrong.
 func TestWhyHasNoAnswerWithoutAnOrder(t *testing.T) {
 	t.Parallel()
-	rf := newSubscriptionOf(t, 1, ringfence.SubscriptionConfig{Hold: -1, Order: ringfence.OrderNone})
-	if why, err := rf.Why(t.Context(), "billing", []byte("k0")); !errors.Is(err, ringfence.ErrInvalid) {
+	rf := newSubscriptionOf(t, 1, admin.SubscriptionConfig{Hold: -1, Order: api.OrderNone})
+	if why, err := rf.Admin().ExplainKey(t.Context(), "billing", []byte("k0")); !errors.Is(err, ringfence.ErrInvalid) {
 		t.Errorf("told %+v, %v", why, err)
 	}
 }

@@ -75,7 +75,7 @@ func TestTailBeginsWhereItIsTold(t *testing.T) {
 	if m := seen[0]; m.Topic != "orders" || m.Offset != 0 || m.Epoch != 0 || string(m.Key) != "third" || !m.Timestamp.Equal(day) || len(m.Headers) != 1 {
 		t.Errorf("the first record is shown as %+v", m)
 	}
-	if groups, err := rf.Groups(t.Context()); err != nil || len(groups) != 0 {
+	if groups, err := rf.Admin().ListGroups(t.Context()); err != nil || len(groups) != 0 {
 		t.Errorf("looking left groups behind: %v, %v", groups, err)
 	}
 }
@@ -151,10 +151,10 @@ func TestTailFollowsATopicThatGrows(t *testing.T) {
 		storages[m.Storage]++
 		switch n++; n {
 		case 100, 200: // it has shown everything there is
-			if _, err := rf.AddStorage(ctx, "orders", n/20); err != nil {
+			if _, err := rf.Admin().AddStorage(ctx, "orders", n/20); err != nil {
 				return err
 			}
-			if _, err := rf.SwitchProduce(ctx, "orders"); err != nil {
+			if _, err := rf.Admin().SwitchProduce(ctx, "orders"); err != nil {
 				return err
 			}
 			return feed(n)
@@ -204,7 +204,7 @@ func TestTailOfWhatIsNotThere(t *testing.T) {
 	}
 	err = rf.Tail(t.Context(), "orders", func(ctx context.Context, m *ringfence.Message) error {
 		if m.Offset == 4 {
-			return other.DeleteTopic(ctx, "orders", nil)
+			return other.Admin().DeleteTopic(ctx, "orders", nil)
 		}
 		return nil
 	}, nil)

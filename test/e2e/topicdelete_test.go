@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/internal/testlog"
 )
 
@@ -42,14 +43,14 @@ func TestATopicIsNotDeletedFromUnderWhatANewerVersionWrote(t *testing.T) {
 			ctx := t.Context()
 			topic := "orders"
 			if c.other != "" {
-				info, err := rf.EnsureSubscription(ctx, "billing", ringfence.SubscriptionConfig{Topic: "orders"})
+				info, err := rf.Admin().CreateSubscription(ctx, "billing", admin.SubscriptionConfig{Topic: "orders"})
 				must(t, err)
-				topic = info.JournalTopic()
+				topic = info.Set().Journal
 			}
 			forge(t, s, c.key, c.value)
 			newer := strings.Contains(c.value, "99")
-			for _, o := range []ringfence.DeleteTopicOptions{{DryRun: true}, {}, {Force: true, DryRun: true}, {Force: true}} {
-				err := rf.DeleteTopic(ctx, topic, &o)
+			for _, o := range []admin.DeleteTopicOptions{{DryRun: true}, {}, {Force: true, DryRun: true}, {Force: true}} {
+				err := rf.Admin().DeleteTopic(ctx, topic, &o)
 				if o.Force && c.how == force {
 					if err != nil {
 						t.Errorf("%+v: %v", o, err)
@@ -59,11 +60,11 @@ func TestATopicIsNotDeletedFromUnderWhatANewerVersionWrote(t *testing.T) {
 				if !errors.Is(err, ringfence.ErrConflict) || !strings.Contains(err.Error(), c.says) || newer && (!strings.Contains(err.Error(), "upgrade") || strings.Contains(err.Error(), "orce")) {
 					t.Errorf("%+v: %v; expected ErrConflict that names %s, and of a newer version to upgrade, and nothing of force", o, err, c.says)
 				}
-				if _, err := rf.DescribeTopic(ctx, topic); err != nil {
+				if _, err := rf.Admin().DescribeTopic(ctx, topic); err != nil {
 					t.Fatalf("%+v: the topic: %v", o, err)
 				}
 			}
-			_, err := rf.DescribeTopic(ctx, topic)
+			_, err := rf.Admin().DescribeTopic(ctx, topic)
 			if gone := errors.Is(err, ringfence.ErrNotFound); gone != (c.how == force) {
 				t.Errorf("the topic: %v", err)
 			}
@@ -85,19 +86,19 @@ func TestForceRemovesWhatIsDamagedAndNotWhatIsNewer(t *testing.T) {
 			var said testlog.Buffer
 			rf := s.openWith(t, said.Logger())
 			ctx := t.Context()
-			info, err := rf.DescribeSubscription(ctx, "billing")
+			info, err := rf.Admin().GetSubscription(ctx, "billing")
 			must(t, err)
 			forge(t, s, "groups/g/meta", meta)
-			if err := rf.DeleteGroup(ctx, "g", nil); err == nil || name == "newer" && (!strings.Contains(err.Error(), "upgrade") || strings.Contains(err.Error(), "orce")) {
+			if err := rf.Admin().DeleteGroup(ctx, "g", nil); err == nil || name == "newer" && (!strings.Contains(err.Error(), "upgrade") || strings.Contains(err.Error(), "orce")) {
 				t.Errorf("without force: %v", err)
 			}
-			err = rf.DeleteGroup(ctx, "g", &ringfence.DeleteGroupOptions{Force: true})
+			err = rf.Admin().DeleteGroup(ctx, "g", &admin.DeleteGroupOptions{Force: true})
 			if meta == newer {
 				if err == nil || !strings.Contains(err.Error(), "upgrade") {
 					t.Errorf("with force: %v; expected that a newer version wrote the group", err)
 				}
 				forge(t, s, "subscriptions/billing", meta)
-				err = rf.DeleteSubscription(ctx, "billing", &ringfence.DeleteSubscriptionOptions{Force: true})
+				err = rf.Admin().DeleteSubscription(ctx, "billing", &admin.DeleteSubscriptionOptions{Force: true})
 				if err == nil || !strings.Contains(err.Error(), "upgrade") {
 					t.Errorf("with force: %v; expected that a newer version wrote the subscription", err)
 				}
@@ -109,14 +110,14 @@ func TestForceRemovesWhatIsDamagedAndNotWhatIsNewer(t *testing.T) {
 			}
 			forge(t, s, "subscriptions/billing", meta)
 			forge(t, s, "groups/"+info.Group()+"/meta", meta)
-			if err := rf.DeleteSubscription(ctx, "billing", &ringfence.DeleteSubscriptionOptions{Force: true}); err != nil {
+			if err := rf.Admin().DeleteSubscription(ctx, "billing", &admin.DeleteSubscriptionOptions{Force: true}); err != nil {
 				t.Errorf("with force: %v", err)
 			}
 			if !strings.Contains(said.String(), "subscription=billing") {
 				t.Errorf("people were told %q; expected which subscription went", said.String())
 			}
-			groups, err := rf.Groups(ctx)
-			topics, err2 := rf.Topics(ctx)
+			groups, err := rf.Admin().ListGroups(ctx)
+			topics, err2 := rf.Admin().ListTopics(ctx)
 			if err := errors.Join(err, err2); err != nil || len(groups) != 0 || len(topics) != 1 {
 				t.Errorf("left are groups %+v and topics %+v, %v; expected the topic orders alone", groups, topics, err)
 			}
@@ -131,11 +132,11 @@ func TestADryRunOfADeletionTakesNoGroup(t *testing.T) {
 	produce(t, rf, "orders", 0, 10, 5)
 	consumeAll(t, rf, 10)
 	ctx := t.Context()
-	if err := rf.DeleteTopic(ctx, "orders", &ringfence.DeleteTopicOptions{DryRun: true}); !errors.Is(err, ringfence.ErrConflict) {
+	if err := rf.Admin().DeleteTopic(ctx, "orders", &admin.DeleteTopicOptions{DryRun: true}); !errors.Is(err, ringfence.ErrConflict) {
 		t.Errorf("without force: %v; expected ErrConflict", err)
 	}
-	must(t, rf.DeleteTopic(ctx, "orders", &ringfence.DeleteTopicOptions{Force: true, DryRun: true}))
-	g, err := rf.DescribeGroup(ctx, "ledger")
+	must(t, rf.Admin().DeleteTopic(ctx, "orders", &admin.DeleteTopicOptions{Force: true, DryRun: true}))
+	g, err := rf.Admin().DescribeGroup(ctx, "ledger")
 	must(t, err)
 	if g.Units[0].Positions[0].Checkpoint != 10 {
 		t.Errorf("the group is at %+v; expected its progress as it was", g.Units)

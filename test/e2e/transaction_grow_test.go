@@ -11,10 +11,10 @@ func TestATopicThatGrowsIsConsumedByTransactionsOnceAndInOrder(t *testing.T) {
 	a := consume(t, rf, "orders", "g", s.handle, transactional("a"))
 	waitFor(t, "the first effects", func() bool { _, n := s.sold(t); return n > 0 })
 	for grown := range 2 {
-		if _, err := rf.AddStorage(t.Context(), "orders", 4<<grown); err != nil {
+		if _, err := rf.Admin().AddStorage(t.Context(), "orders", 4<<grown); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := rf.SwitchProduce(t.Context(), "orders"); err != nil {
+		if _, err := rf.Admin().SwitchProduce(t.Context(), "orders"); err != nil {
 			t.Fatal(err)
 		}
 		produce(t, rf, "orders", part*(grown+1), part, keys)

@@ -195,7 +195,7 @@ func TestATransactionOfAStaleOwnerIsFenced(t *testing.T) {
 			return next
 		},
 		"after a seek": func(t *testing.T, s *shop, rf *ringfence.Client) *consumer {
-			if _, err := rf.SeekGroup(t.Context(), "g", ringfence.SeekEarliest, nil); err != nil {
+			if _, err := rf.Admin().SeekGroup(t.Context(), "g", ringfence.SeekEarliest, nil); err != nil {
 				t.Fatal(err)
 			}
 			return nil
@@ -279,7 +279,7 @@ func TestASeekBackRepeatsWhatWasCommitted(t *testing.T) {
 	c := consume(t, rf, "orders", "g", s.handle, transactional("a"))
 	s.await(t, rf)
 	s.exactly(t, messages, keys)
-	if _, err := rf.SeekGroup(t.Context(), "g", ringfence.SeekEarliest, nil); err != nil {
+	if _, err := rf.Admin().SeekGroup(t.Context(), "g", ringfence.SeekEarliest, nil); err != nil {
 		t.Fatal(err)
 	}
 	waitFor(t, "all effects once more", func() bool { _, n := s.sold(t); return n == 2*messages })

@@ -7,8 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ringfence/ringfence"
-	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/harness"
 	"github.com/ringfence/ringfence/internal/history"
 	"github.com/ringfence/ringfence/internal/testserver"
@@ -72,7 +71,7 @@ func silence(take, giveBack func(*testserver.Server)) func(*world, int) func() {
 		w.until("the server is silent", func() bool {
 			ctx, cancel := context.WithTimeout(w.t.Context(), 300*time.Millisecond)
 			defer cancel()
-			_, err := w.clients[0].DescribeGroup(ctx, scenes[0].group)
+			_, err := w.clients[0].Admin().DescribeGroup(ctx, scenes[0].group)
 			return err != nil
 		})
 		return func() {
@@ -148,7 +147,7 @@ func (w *world) freeze(who string) *process {
 	if w.store.waits {
 		w.idle.Store(true)
 		defer w.idle.Store(false)
-		w.await("everything is processed", func(_ scene, g ringfence.GroupInfo) bool { return g.Lag == 0 })
+		w.await("everything is processed", func(_ scene, g api.Group) bool { return g.Lag == 0 })
 	}
 	w.must(p.Freeze(w.t.Context()))
 	return p
@@ -171,13 +170,13 @@ func (w *world) owned(who string) []string {
 	owned := []string{}
 	for i, s := range scenes {
 		ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Second)
-		g, err := w.clients[i].DescribeGroup(ctx, s.group)
+		g, err := w.clients[i].Admin().DescribeGroup(ctx, s.group)
 		cancel()
 		if err != nil {
 			return nil
 		}
 		for _, u := range g.Units {
-			if u.Owner == who && u.Phase != group.Finished {
+			if u.Owner == who && u.Phase != api.Finished {
 				owned = append(owned, unit(s, u.Unit))
 			}
 		}
@@ -210,7 +209,7 @@ func (w *world) hurt(kinds []trouble, length time.Duration, full bool) {
 		if s.Round > 0 && time.Since(began) >= length {
 			return
 		}
-		w.await("the regular members are there", func(_ scene, g ringfence.GroupInfo) bool { return has(g, regulars) })
+		w.await("the regular members are there", func(_ scene, g api.Group) bool { return has(g, regulars) })
 		var hold time.Duration
 		var ends []func()
 		for _, x := range s.Injections {
@@ -230,4 +229,4 @@ func (w *world) hurt(kinds []trouble, length time.Duration, full bool) {
 	}
 }
 
-func has(g ringfence.GroupInfo, members int) bool { return len(g.Members) >= members }
+func has(g api.Group, members int) bool { return len(g.Members) >= members }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/harness"
 )
@@ -67,7 +68,7 @@ func growOne(ctx context.Context, client *ringfence.Client) error {
 func growStep(ctx context.Context, client *ringfence.Client, before *int) (done bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, call)
 	defer cancel()
-	info, err := client.DescribeTopic(ctx, topic)
+	info, err := client.Admin().DescribeTopic(ctx, topic)
 	if err != nil {
 		return false, err
 	}
@@ -78,9 +79,9 @@ func growStep(ctx context.Context, client *ringfence.Client, before *int) (done 
 	case info.Produce > *before && !info.Switching:
 		return true, nil
 	case len(info.Storage) == info.Produce+1 && !info.Switching:
-		_, err = client.AddStorage(ctx, topic, partitions)
+		_, err = client.Admin().AddStorage(ctx, topic, partitions)
 	default:
-		_, err = client.SwitchProduce(ctx, topic)
+		_, err = client.Admin().SwitchProduce(ctx, topic)
 	}
 	return false, err
 }
@@ -94,7 +95,7 @@ func (w *world) retireMeanwhile(ctx context.Context, keepers *sync.WaitGroup) {
 			for ctx.Err() == nil {
 				patience := firstTime << random.IntN(13)
 				try, cancel := context.WithTimeout(ctx, min(patience, lastTime))
-				if _, err := w.clients[s].RetireStorage(try, topic, nil); err != nil && !transient(err) {
+				if _, err := w.clients[s].Admin().RetireStorage(try, topic, nil); err != nil && !transient(err) {
 					w.t.Errorf("%s: nothing can be retired: %v", scenes[s], err)
 				}
 				cancel()
@@ -120,7 +121,7 @@ func (w *world) retireRest() {
 	w.until("all that is finished is retired", func() bool {
 		for _, s := range namespaces {
 			ctx, cancel := context.WithTimeout(w.t.Context(), call)
-			done, err := w.clients[s].RetireStorage(ctx, topic, nil)
+			done, err := w.clients[s].Admin().RetireStorage(ctx, topic, nil)
 			cancel()
 			if err != nil || len(done.Kept) > 0 {
 				last = fmt.Sprintf("%s: %+v, %v", scenes[s], done, err)
@@ -135,14 +136,14 @@ func (w *world) retireRest() {
 func (w *world) storage() (grown, retired int) {
 	w.t.Helper()
 	for _, s := range namespaces {
-		var info ringfence.TopicInfo
+		var info api.Topic
 		w.persist("the topic is described", func(ctx context.Context) (err error) {
-			info, err = w.clients[s].DescribeTopic(ctx, topic)
+			info, err = w.clients[s].Admin().DescribeTopic(ctx, topic)
 			return err
 		})
 		grown += info.Produce
 		for _, st := range info.Storage {
-			if st.Retired {
+			if st.Retired() {
 				retired++
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
-	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/harness"
 	"github.com/ringfence/ringfence/internal/testserver"
 )
@@ -134,7 +134,7 @@ func (w *world) begin() {
 		w.clients = append(w.clients, client)
 		w.persist("the topic is there", func(ctx context.Context) error { return client.EnsureTopic(ctx, topic, topicConfig) })
 	}
-	w.await("all are members, and own all units", func(s scene, g ringfence.GroupInfo) bool {
+	w.await("all are members, and own all units", func(s scene, g api.Group) bool {
 		return everyUnitIsOwned(g) && (s != scenes[0] || len(g.Members) == crowded)
 	})
 	w.t.Logf("%d processes, started at once on an empty store, were at work after %.1f s", crowded, time.Since(began).Seconds())
@@ -224,7 +224,7 @@ func (w *world) persist(what string, do func(context.Context) error) {
 }
 
 // await looks at the groups until something holds for all of them.
-func (w *world) await(what string, holds func(scene, ringfence.GroupInfo) bool) {
+func (w *world) await(what string, holds func(scene, api.Group) bool) {
 	w.t.Helper()
 	last := ""
 	defer func() {
@@ -235,7 +235,7 @@ func (w *world) await(what string, holds func(scene, ringfence.GroupInfo) bool) 
 	w.until(what, func() bool {
 		for i, s := range scenes {
 			ctx, cancel := context.WithTimeout(w.t.Context(), 10*time.Second)
-			g, err := w.clients[i].DescribeGroup(ctx, s.group)
+			g, err := w.clients[i].Admin().DescribeGroup(ctx, s.group)
 			cancel()
 			if last = fmt.Sprintf("%s has lag %d, %d members, %v", s, g.Lag, len(g.Members), err); err != nil || !holds(s, g) {
 				return false
@@ -278,7 +278,7 @@ func (w *world) run(kinds []trouble, length time.Duration, full bool) []verdict 
 		w.must(err)
 	}
 	healed := time.Now()
-	w.await("everything is processed", func(_ scene, g ringfence.GroupInfo) bool { return g.Lag == 0 && everyUnitIsOwned(g) })
+	w.await("everything is processed", func(_ scene, g api.Group) bool { return g.Lag == 0 && everyUnitIsOwned(g) })
 	w.t.Logf("healed: all was processed %.1f s after the last trouble", time.Since(healed).Seconds())
 	if w.cluster == nil || full { // who has a topic of Kafka open looks twice a minute what may go
 		w.retireRest()
@@ -303,9 +303,9 @@ func (w *world) run(kinds []trouble, length time.Duration, full bool) []verdict 
 	return w.judge()
 }
 
-func everyUnitIsOwned(g ringfence.GroupInfo) bool {
+func everyUnitIsOwned(g api.Group) bool {
 	for _, u := range g.Units {
-		if !u.Alive && u.Phase != group.Finished {
+		if !u.Alive && u.Phase != api.Finished {
 			return false
 		}
 	}

@@ -1,0 +1,221 @@
+package admin
+
+import (
+	"context"
+	"time"
+
+	"github.com/ringfence/ringfence/api"
+	"github.com/ringfence/ringfence/consumer"
+	"github.com/ringfence/ringfence/subscription"
+)
+
+// SubscriptionConfig is what a subscription is made with. Only Topic is required.
+type SubscriptionConfig struct {
+	Topic       string
+	Order       api.Order     // default OrderByKey
+	Shards      int           // that share the partitions of the topic; default one for each, see ReshardSubscription
+	From        api.From      // where it begins; default Earliest
+	Retry       Retry         // default 1 s, doubling to 1 min, and 10 attempts; at most a year and 2^20 attempts
+	Hold        time.Duration // how long a failing record is held in memory before it is parked; default 5 s, negative: not at all
+	DeadLetters api.DeadLetterPolicy
+	Endpoint    EndpointConfig
+	// Filter is an expression such as `headers.region == "eu" && value.amount > 100`. A record that it is false of is
+	// finished undelivered, and one that it can't be computed for is given up. Its language is a part of that of
+	// expr-lang.org; it sees key, headers, value (of JSON), topic, partition, offset and timestamp. "": everything is delivered.
+	Filter string
+	// Rate and Concurrency bound the attempts of all members together: those that begin in a second, and those under way at
+	// the same time, of which each shard has one at least. 0: no bound. See LimitSubscription.
+	Rate, Concurrency int
+}
+
+// Retry says when a record that failed is tried again.
+type Retry struct {
+	Initial  time.Duration // pause after the first failure; pauses double, each shortened at random by up to a half
+	Max      time.Duration // the longest pause
+	Attempts int           // after so many a record is given up
+}
+
+// EndpointConfig is where a subscription is delivered to by HTTP, see package push. Without a URL a handler or a command
+// delivers it.
+type EndpointConfig struct {
+	URL     string        // http or https, without a user and a password
+	Timeout time.Duration // of one attempt; default 30 s
+	// SecretFile is the absolute path of a file with the secrets that requests are signed with. The path is stored, its
+	// contents are not: each host that delivers has the file.
+	SecretFile string
+	// CloudEvents sends each request as a CloudEvent 1.0 in binary mode. Default: as the daemon is set.
+	CloudEvents bool
+}
+
+// Validate reports every fault of a configuration for a subscription of the name.
+func (c SubscriptionConfig) Validate(name string) error { return c.definition(name).Validate() }
+
+func (c SubscriptionConfig) definition(name string) subscription.Document {
+	return subscription.Document{
+		Name: name, Topic: c.Topic, Order: subscription.Order(c.Order), From: string(c.From), DeadLetters: subscription.DeadLetters(c.DeadLetters), Filter: c.Filter,
+		Retry:    subscription.NewRetry(c.Retry.Initial, c.Retry.Max, c.Hold, c.Retry.Attempts),
+		Endpoint: subscription.NewEndpoint(c.Endpoint.URL, c.Endpoint.Timeout, c.Endpoint.SecretFile, c.Endpoint.CloudEvents),
+		Sets:     subscription.OfShards(c.Shards),
+		Limits:   subscription.LimitsOf(c.Rate, c.Concurrency),
+	}
+}
+
+// CreateSubscription makes a subscription unless it exists. An existing one keeps its settings, and a warning is logged about
+// those that differ. ErrNotFound for an unknown topic; ErrExists when the name is taken by a subscription of another topic or
+// order. An interrupted deletion is finished first.
+func (c *Client) CreateSubscription(ctx context.Context, name string, cfg SubscriptionConfig) (*api.Subscription, error) {
+	return described(c.subs.Ensure(ctx, cfg.definition(name)))
+}
+
+// ListSubscriptions lists the subscriptions, sorted by name. One whose definition can't be used says so in Damaged.
+func (c *Client) ListSubscriptions(ctx context.Context) ([]*api.Subscription, error) {
+	list, err := c.subs.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]*api.Subscription, len(list))
+	for i, d := range list {
+		all[i] = subscriptionOf(d)
+	}
+	return all, nil
+}
+
+// GetSubscription reads the definition of a subscription.
+func (c *Client) GetSubscription(ctx context.Context, name string) (*api.Subscription, error) {
+	return described(c.subs.Get(ctx, name))
+}
+
+// CheckSubscription says what of its topic keeps a subscription from being delivered; nil: nothing. ErrConflict for a topic
+// that is a part of another subscription, or was moved; ErrNotFound for none.
+func (c *Client) CheckSubscription(ctx context.Context, name string) error {
+	d, err := c.subs.Get(ctx, name)
+	if err != nil {
+		return err
+	}
+	return c.subs.CheckTopic(ctx, d)
+}
+
+// PauseSubscriptionOptions are the options of PauseSubscription.
+type PauseSubscriptionOptions struct {
+	Reason string // for people; at most 1 KiB
+	ID     string // of the subscription that is meant: one of the name with another ID is ErrNotFound. "": any
+}
+
+// PauseSubscription has a subscription deliver nothing until it is resumed. Its members hear of it within a second or so: they
+// begin no attempt, end those under way, and keep progress, order and what is parked. Members that start later deliver nothing
+// either. A paused subscription keeps its reason.
+func (c *Client) PauseSubscription(ctx context.Context, name string, opts *PauseSubscriptionOptions) (*api.Subscription, error) {
+	o := orZero(opts)
+	return described(c.subs.Pause(ctx, name, o.ID, o.Reason))
+}
+
+// ResumeSubscription ends a pause: the subscription goes on where it was.
+func (c *Client) ResumeSubscription(ctx context.Context, name string) (*api.Subscription, error) {
+	return described(c.subs.Resume(ctx, name))
+}
+
+// LimitSubscriptionOptions make a change of limits depend on what was seen before it.
+type LimitSubscriptionOptions struct {
+	ID   string      // of the subscription that is meant; "": any
+	From *api.Limits // the limits of before; nil: any
+}
+
+// LimitSubscription changes how many attempts all members of a subscription begin in a second, and how many they have under way
+// at the same time. What is 0 stays as it is, and api.NoLimit ends a bound. Members follow within a second or so; what they
+// have begun goes on.
+//
+// The members divide the rate by the partitions that their shards read, and the concurrency by shards. What one of them does not
+// use of its part, no other gets: so a burst is at most a tenth of a second's worth of the rate, or one attempt for each member
+// if that is more. While a live member is taken for dead, its part may be used twice.
+//
+// ErrInvalid for a concurrency below the number of shards, as each of them delivers one record at a time at least; ErrConflict
+// when something is not as opts say.
+func (c *Client) LimitSubscription(ctx context.Context, name string, to api.Limits, opts *LimitSubscriptionOptions) (*api.Subscription, error) {
+	o := orZero(opts)
+	return described(c.subs.Limit(ctx, name, subscription.Limits(to), &subscription.LimitOptions{Life: o.ID, From: (*subscription.Limits)(o.From)}))
+}
+
+// ReshardSubscriptionOptions are the options of ReshardSubscription.
+type ReshardSubscriptionOptions struct {
+	DryRun bool // only say what it would do
+}
+
+// ReshardSubscription changes how many shards a subscription has, from one for each partition of its topic down to one, while it
+// is delivered. Attempts under way end, and the new shards go on with all that is parked, in the order of each key. Nothing is
+// delivered again but what a handler does not end within its drain time. Members carry it out, as soon as there are some.
+//
+// ErrConflict while an earlier change is under way; ErrInvalid for a number that is too high.
+func (c *Client) ReshardSubscription(ctx context.Context, name string, shards int, opts *ReshardSubscriptionOptions) (*api.Reshard, error) {
+	return c.subs.Reshard(ctx, name, shards, orZero(opts).DryRun)
+}
+
+// ResetSubscriptionOptions are the options of ResetSubscription.
+type ResetSubscriptionOptions struct {
+	Storage    *int  // index of the storage topic to begin in; nil: where the target lies, of an offset the one that is delivered
+	Partitions []int // of the storage topic that is delivered; empty: all. The others go on as they were
+	DropParked bool  // leave behind what is parked or a dead letter below the new place: it is never delivered
+	DryRun     bool  // only say what it would do
+}
+
+// ResetSubscription sends a subscription, live or not, back or forward in its topic, each key in its order. What was done from
+// there on is delivered again, also what is parked or a dead letter there, as if for the first time. What is parked below stays
+// parked, in front of what comes again of its key. Members carry it out, as soon as there are some.
+//
+// A topic that has grown is followed from the chosen storage topic on through all later ones.
+//
+// ErrConflict while an earlier reset or reshard is under way; ErrInvalid for an offset or a partition that is not there.
+func (c *Client) ResetSubscription(ctx context.Context, name string, to consumer.SeekTarget, opts *ResetSubscriptionOptions) (*api.Reset, error) {
+	o := orZero(opts)
+	return c.subs.Reset(ctx, name, to, (*subscription.ResetOptions)(&o))
+}
+
+// DeleteSubscriptionOptions are the options of DeleteSubscription.
+type DeleteSubscriptionOptions struct {
+	// Force deletes also while members run, which end with ErrNotFound, and while records are parked or dead letters, which are
+	// never delivered then.
+	Force  bool
+	DryRun bool // only say whether it would be refused
+}
+
+// DeleteSubscription removes a subscription, its progress and its internal topics, for good; its topic stays. Without Force it is
+// ErrConflict while the subscription has live members, and while something is parked.
+//
+// It waits until members that still run have ended. Once it has begun, the subscription is gone for everybody; an interrupted
+// deletion is finished by the next one, or by CreateSubscription.
+func (c *Client) DeleteSubscription(ctx context.Context, name string, opts *DeleteSubscriptionOptions) error {
+	o := orZero(opts)
+	return c.subs.Delete(ctx, name, o.Force, o.DryRun)
+}
+
+func described(d *subscription.Document, err error) (*api.Subscription, error) {
+	if err != nil {
+		return nil, err
+	}
+	return subscriptionOf(d), nil
+}
+
+// subscriptionOf describes a definition.
+func subscriptionOf(d *subscription.Document) *api.Subscription {
+	s := &api.Subscription{
+		Name: d.Name, State: d.State, Topic: d.Topic, Order: api.Order(d.Order), From: api.From(d.From), Retry: api.Retry(d.Retry),
+		DeadLetters: api.DeadLetterPolicy(d.DeadLetters), Endpoint: (*api.Endpoint)(d.Endpoint), Filter: d.Filter, Limits: (*api.Limits)(d.Limits),
+		Sets: []api.ShardSet{}, Created: api.Millis(d.Created), Damaged: d.Damaged,
+	}
+	if len(d.Sets) > 0 {
+		s.ID = d.Life()
+	}
+	if d.Paused != nil {
+		s.Paused = &api.Pause{Since: api.Millis(d.Paused.Since), Reason: d.Paused.Reason}
+	}
+	for _, as := range d.All() {
+		set := as.Set()
+		s.Sets = append(s.Sets, api.ShardSet{
+			Set: set.Set, ID: set.ID, Storage: set.Storage, Shards: set.Shards, State: "", Since: api.Millis(set.Since), PauseMS: set.Pause,
+			Group: as.Group(), Journal: as.JournalTopic(), DeadTopic: as.DeadTopic(), Starts: set.Starts, DropParked: set.Shed,
+		})
+	}
+	for i := range s.Sets {
+		s.Sets[i].State = d.Sets[i].State
+	}
+	return s
+}
