@@ -57,7 +57,7 @@ func forgotten(t *testing.T, srv *testserver.Server) {
 func killedServer(t *testing.T, srv *testserver.Server) {
 	cfg := at(t, srv.URL())
 	s, other := mustOpen(t, cfg), mustOpen(t, cfg)
-	x, err := s.OpenSession(t.Context(), time.Minute)
+	x, err := s.OpenSession(t.Context(), 10*time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}

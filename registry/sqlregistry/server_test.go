@@ -60,7 +60,7 @@ func TestAServerThatIsKilledOrStoppedIsAPause(t *testing.T) {
 	t.Parallel()
 	s := testserver.Private(t, "mariadb")
 	a, b := openURL(t, s.URL()), openURL(t, s.URL())
-	sessions := []registry.Session{bind(t, a, "bound", time.Minute), bind(t, b, "other", time.Minute)}
+	sessions := []registry.Session{bind(t, a, "bound", 10*time.Minute), bind(t, b, "other", 10*time.Minute)}
 	put(t, a, "k", "acked")
 	ch, err := b.Watch(t.Context(), "")
 	if err != nil {
