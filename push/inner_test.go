@@ -221,7 +221,7 @@ func TestSecretsAreReadAnewAndShownNowhere(t *testing.T) {
 	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := CheckSecrets(path); !errors.Is(err, ringfence.ErrInvalid) || !strings.Contains(err.Error(), "chmod 600") {
+	if err := CheckSecrets(path); !errors.Is(err, ringfence.ErrInvalid) || !strings.Contains(err.Error(), "chmod go=") {
 		t.Errorf("a secret that everybody can read: %v", err)
 	}
 }
