@@ -33,7 +33,7 @@ func (t *holdSeen) Hold(ctx context.Context, name string, offsets []int64) error
 	return t.Topic.Hold(ctx, name, offsets)
 }
 
-func TestTheFirstPartitionsOfAStorageTopicAreOneOfSoMany(t *testing.T) {
+func TestFirstIsATopicOfThatManyPartitions(t *testing.T) {
 	t.Parallel()
 	seen := &holdsSeen{Log: memlog.NewStore(nil).Driver()}
 	ctx, l := t.Context(), commitlog.New(seen)

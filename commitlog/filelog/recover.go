@@ -40,7 +40,7 @@ func (s *store) recover() error {
 	}
 	for n := ev.from; n <= p.cut.Number(); n++ {
 		if f := ev.found[n]; f != nil && f.header != nil {
-			if err := s.settle(n, p); err != nil {
+			if err := s.persist(n, p); err != nil {
 				return explain(fmt.Sprintf("write and sync segment %d", n), err)
 			}
 		}
@@ -84,10 +84,10 @@ func (s *store) removeSegments(p *plan) error {
 	return nil
 }
 
-// settle makes what was found of a segment durable, with a header at its start. What is not known
+// persist makes what was found of a segment durable, with a header at its start. What is not known
 // to have been synced is written again: if a sync failed, the kernel may hold bytes for clean that
 // never reached the disk. Frames behind the cut are wiped.
-func (s *store) settle(n uint64, p *plan) error {
+func (s *store) persist(n uint64, p *plan) error {
 	g, err := s.segs.get(n)
 	if err != nil {
 		return err

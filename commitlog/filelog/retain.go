@@ -88,7 +88,7 @@ func (s *store) notTrimmed(err error) error {
 // one first, as an append would: what was promised of it is written again.
 func (s *store) syncAll() error {
 	for end := s.page.Written(); s.page.Synced() < end; {
-		if n := s.page.Written().Number(); s.page.Poison() == n {
+		if n := s.page.Written().Number(); s.page.Broken() == n {
 			if err := s.decideFor(n); err != nil {
 				return fmt.Errorf("%w: %w", fault.Unavailable, err)
 			}

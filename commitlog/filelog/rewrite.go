@@ -12,7 +12,7 @@ import (
 )
 
 // After an fdatasync that failed the kernel holds pages for clean that never reached the disk, and a
-// further one is no proof of anything: a failed sync is never repeated, the segment is poisoned, and the log
+// further one is no proof of anything: a failed sync is never repeated, the segment is broken, and the log
 // goes on in a new one. The kernel tells the error once to each descriptor that is open then, and to
 // none that is opened later. So an fdatasync is a proof only for bytes that were written while its
 // descriptor was open (seg.hears), and of two at the same time through one descriptor only one is told:

@@ -15,7 +15,7 @@ import (
 
 // While one goroutine writes a segment again, a sync of another one through the same descriptor fails.
 // It took along what was written so far, and the kernel tells nobody twice: the next sync succeeds and
-// proves nothing, though whoever was told has not come to poison the segment yet.
+// proves nothing, though whoever was told has not come to mark the segment broken yet.
 func TestAFailedSyncMeanwhileMakesWhatWasWrittenAgainDoubtful(t *testing.T) {
 	t.Parallel()
 	var end, writes atomic.Int64 // of the frames that are written again; so many pieces of them were

@@ -15,16 +15,16 @@ var _ driver.Settler = (*topic)(nil)
 // Unsettled implements driver.Settler: at level os readers see what is written.
 func (t *topic) Unsettled() bool { return !t.s.syncing() }
 
-// Doubt implements driver.Settler: what is cut off is of a segment that was poisoned before, when the log
+// Doubt implements driver.Settler: what is cut off is of a segment that was broken before, when the log
 // goes on in another one. Until then it can be read, also by who begins after the error: so both moments count.
 func (t *topic) Doubt() uint64 {
 	if !t.s.gate.enter() {
 		return 0
 	}
 	defer t.s.leave()
-	poison := t.s.page.Poison()
-	doubt := 2 * poison
-	if t.s.page.Written().Number() > poison {
+	broken := t.s.page.Broken()
+	doubt := 2 * broken
+	if t.s.page.Written().Number() > broken {
 		doubt++
 	}
 	return doubt
@@ -47,7 +47,7 @@ func (t *topic) Settle(ctx context.Context) error {
 	return t.s.verdict(err)
 }
 
-// goOn has the log go on behind a poisoned segment, as the next append would, which may never come. It is
+// goOn has the log go on behind a broken segment, as the next append would, which may never come. It is
 // nil when nothing of what stands below end was cut off with that, and all of it is on stable storage.
 func (s *store) goOn(end segment.Pos) error {
 	if err := s.decideFor(end.Number()); err != nil {

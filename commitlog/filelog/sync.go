@@ -33,7 +33,7 @@ func (s *store) awaitSync(end segment.Pos) error {
 	var since time.Time
 	for {
 		bell := s.page.Bell()
-		if done, err := s.settled(end); done {
+		if done, err := s.outcome(end); done {
 			return err
 		}
 		won, err := s.syncLock.TryLock(true)
@@ -126,22 +126,22 @@ func (s *store) takeSyncLock() (won bool, err error) {
 
 // leadFor syncs unless the leader before did.
 func (s *store) leadFor(end segment.Pos, won bool) error {
-	if done, _ := s.settled(end); done {
+	if done, _ := s.outcome(end); done {
 		return nil
 	}
 	return s.lead(locks{sync: won})
 }
 
-// settled tells whether the fate of what is below end is known: nil when it is on stable
+// outcome tells whether the outcome of what is below end is known: nil when it is on stable
 // storage, fault.Unknown when a sync failed.
-func (s *store) settled(end segment.Pos) (bool, error) {
+func (s *store) outcome(end segment.Pos) (bool, error) {
 	switch s.page.FateOf(end) {
 	case page.Waiting:
 		return false, nil
 	case page.Durable:
 		return true, nil
 	case page.Unknown:
-		return true, s.poisoned(end.Number())
+		return true, s.broken(end.Number())
 	}
 	return true, s.kept(end)
 }
@@ -159,12 +159,12 @@ func (s *store) kept(end segment.Pos) error {
 	return nil
 }
 
-// lead makes all that is written durable and publishes it. Only a failed sync or write poisons a segment: one
+// lead makes all that is written durable and publishes it. Only a failed sync or write breaks a segment: one
 // that this process can't open is as sound as before.
 func (s *store) lead(have locks) error {
 	err := s.page.Lead(&syncer{s, have.write}, have.sync)
-	if errors.Is(err, page.ErrPoisoned) {
-		return s.poisoned(s.page.Written().Number())
+	if errors.Is(err, page.ErrBroken) {
+		return s.broken(s.page.Written().Number())
 	}
 	if err == nil {
 		s.ring()
@@ -187,7 +187,7 @@ func (d *syncer) Sync(n uint64, from segment.Pos) (proof bool, err error) {
 	if g == nil {
 		return false, nil
 	}
-	defer d.s.segs.put(g) // after the poison: a fresh descriptor would not be told of the error
+	defer d.s.segs.put(g) // after the broken: a fresh descriptor would not be told of the error
 	proof, err = g.sync(from)
 	if err != nil {
 		return true, d.s.failSync(n, err)
@@ -200,7 +200,7 @@ func (d *syncer) Again(n uint64, from, to segment.Pos) error {
 	return d.s.rewrite(n, from, to, d.locked)
 }
 
-func (s *store) poisoned(n uint64) error {
+func (s *store) broken(n uint64) error {
 	return fmt.Errorf("topic %q: segment %d had a write or sync error: %w", s.name, n, fault.Unknown)
 }
 
@@ -208,18 +208,18 @@ func (s *store) failSync(n uint64, err error) error {
 	if s.gone() {
 		return notFound(s.name)
 	}
-	s.poisonSegment(n, err)
+	s.breakSegment(n, err)
 	return fmt.Errorf("topic %q: fdatasync of segment %d: %w: %w", s.name, n, fault.Unknown, err)
 }
 
-// poisonSegment makes everybody stop waiting for a segment and writing to it.
-func (s *store) poisonSegment(n uint64, err error) {
+// breakSegment ends all waiting for a segment and writing to it.
+func (s *store) breakSegment(n uint64, err error) {
 	s.page.Fail(n)
 	s.ring()
 	s.log.Error("write or sync error; what waits for it has an unknown outcome", "segment", n, "error", err)
 }
 
-// ring wakes everybody who waits for news of this topic, here and in other processes.
+// ring wakes all waiters for news of this topic, here and in other processes.
 func (s *store) ring() {
 	s.watch.ring()
 	s.view.news()

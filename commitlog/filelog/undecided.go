@@ -50,7 +50,7 @@ func (s *store) decideFor(n uint64) error {
 	}
 	w := writer{s: s}
 	defer w.close()
-	if s.page.Poison() == n {
+	if s.page.Broken() == n {
 		return w.catchUp()
 	}
 	if err := w.load(n); err != nil {

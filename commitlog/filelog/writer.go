@@ -103,7 +103,7 @@ func (w *writer) take(f *segment.Frame) {
 	}
 }
 
-// catchUp learns what others wrote. After a segment was poisoned it starts the next one.
+// catchUp learns what others wrote. After a segment was broken it starts the next one.
 func (w *writer) catchUp() error {
 	page := w.s.page
 	at := page.Written()
@@ -112,7 +112,7 @@ func (w *writer) catchUp() error {
 			return err
 		}
 	}
-	if page.Poison() != at.Number() {
+	if page.Broken() != at.Number() {
 		if w.off == at.Off() {
 			return w.wipeLeftover()
 		}
@@ -363,7 +363,7 @@ var zeros [segment.Block]byte
 
 // undo deals with a write that failed after n bytes. When the disk is full, these are wiped
 // durably, so that the frames are certainly absent, whatever becomes of what is written over them;
-// not more than that, since there may be no block behind it. Any other error poisons the segment:
+// not more than that, since there may be no block behind it. Any other error breaks the segment:
 // the fate of the frames is unknown.
 func (w *writer) undo(n int, err error) error {
 	defer w.forget()
@@ -373,7 +373,7 @@ func (w *writer) undo(n int, err error) error {
 			return notDone(explain("append", err))
 		}
 	}
-	w.s.poisonSegment(w.seg.number, err)
+	w.s.breakSegment(w.seg.number, err)
 	return fmt.Errorf("topic %q: write to segment %d: %w: %w", w.s.name, w.seg.number, fault.Unknown, err)
 }
 

@@ -22,7 +22,7 @@ import (
 // one.
 //
 // In a terminated partition what is there is there for ever, so there the fate of an entry can be told
-// (settle).
+// (resolve).
 
 const (
 	// defaultSendTimeout is how long an append waits for a broker that is away. Then its fate is
@@ -143,7 +143,7 @@ func (w *writer) send(l *brokerProducer, messages []*pulsar.ProducerMessage) (in
 	}
 	if err != nil {
 		if l.doubt && errors.Is(err, fault.Sealed) {
-			return w.settle(l)
+			return w.resolve(l)
 		}
 		return 0, err
 	}
@@ -157,7 +157,7 @@ func (w *writer) send(l *brokerProducer, messages []*pulsar.ProducerMessage) (in
 	case err == nil:
 		return w.place(l, f)
 	case terminated || isTerminated(err):
-		return w.settle(l)
+		return w.resolve(l)
 	case errors.Is(err, pulsar.ErrMessageTooLarge):
 		return 0, fmt.Errorf("the broker takes smaller messages only (lower max-message=): %w: %w", fault.Invalid, err)
 	}
@@ -259,9 +259,9 @@ func (w *writer) place(l *brokerProducer, f *flight) (int64, error) {
 	return first, nil
 }
 
-// settle finds out what became of an entry that was on its way when the partition was terminated:
+// resolve finds out what became of an entry that was on its way when the partition was terminated:
 // what is there now is there for ever.
-func (w *writer) settle(l *brokerProducer) (int64, error) {
+func (w *writer) resolve(l *brokerProducer) (int64, error) {
 	first, err := w.locate(l)
 	l.drop()
 	if errors.Is(err, errNotThere) {

@@ -35,7 +35,7 @@ func TestProducersComeBackInTheirOrder(t *testing.T) {
 	}
 }
 
-func TestATopicWithoutProducersSaysNothingOfThem(t *testing.T) {
+func TestProducersOfATopicWithoutAnyAreEmpty(t *testing.T) {
 	t.Parallel()
 	if b := segment.AppendProducers(nil, &segment.Producers{}); len(b) != 0 {
 		t.Errorf("%d bytes of nothing", len(b))

@@ -78,7 +78,7 @@ func TestNoFlippedBitOfAFrameGoesUnnoticed(t *testing.T) {
 	}
 }
 
-func TestAFrameIsSoundInItsPlaceOnly(t *testing.T) {
+func TestFrameIsSoundInItsPlaceOnly(t *testing.T) {
 	t.Parallel()
 	var f segment.Frame
 	b := frame(&f, 4096, []driver.Record{{Value: []byte("x")}})
@@ -87,7 +87,7 @@ func TestAFrameIsSoundInItsPlaceOnly(t *testing.T) {
 	}
 }
 
-func TestAWalkGoesOnBehindDamage(t *testing.T) {
+func TestWalkerGoesOnBehindDamage(t *testing.T) {
 	t.Parallel()
 	data := make([]byte, segment.Block)
 	var places []int64
@@ -124,7 +124,7 @@ func TestAWalkGoesOnBehindDamage(t *testing.T) {
 
 // A frame that an earlier writer left behind the end is sound, and stands where the next one belongs.
 // That it names another one before it is all that tells.
-func TestAFrameOfAnotherChainIsNoPartOfTheLog(t *testing.T) {
+func TestFrameOfAnotherChainIsRefused(t *testing.T) {
 	t.Parallel()
 	const start = 5 // of the chain
 	first := segment.Frame{Prev: start}
@@ -165,7 +165,7 @@ func TestNoBytesHoldMoreRecordsThanIsSaid(t *testing.T) {
 	}
 }
 
-func TestAHeaderComesBackAndItsCopyIsFound(t *testing.T) {
+func TestHeaderRoundTripsAndItsCopyIsFound(t *testing.T) {
 	t.Parallel()
 	h := segment.Header{
 		TopicID: 5, Number: 7, Size: 1 << 20, PrevEnd: 4096, Synced: segment.At(6, 8192), Created: 99, Salt: 3, Sealed: true,
@@ -186,7 +186,7 @@ func TestAHeaderComesBackAndItsCopyIsFound(t *testing.T) {
 	}
 }
 
-func TestAnIndexFindsEveryFrame(t *testing.T) {
+func TestIndexFindsEveryFrame(t *testing.T) {
 	t.Parallel()
 	h := segment.Header{TopicID: 1, Number: 2, Bases: []int64{10, 20}}
 	data := segment.AppendHeader(nil, &h)
@@ -228,7 +228,7 @@ func TestAnIndexFindsEveryFrame(t *testing.T) {
 
 // An index is that of one segment: not of another one, nor of an earlier start of the same one, which a
 // crash took back and which ended at the same byte. And it does not name what the next header cut off.
-func TestAnIndexIsThatOfItsSegmentAlone(t *testing.T) {
+func TestIndexBelongsToItsSegment(t *testing.T) {
 	t.Parallel()
 	h := segment.Header{TopicID: 1, Number: 2, Salt: 1, Bases: []int64{10}}
 	data := segment.AppendHeader(nil, &h)
@@ -259,7 +259,7 @@ func TestAnIndexIsThatOfItsSegmentAlone(t *testing.T) {
 }
 
 // However the bytes in front of a frame look, it is found at its place.
-func TestAFrameIsFoundBehindAnything(t *testing.T) {
+func TestFindFindsAFrameBehindAnything(t *testing.T) {
 	t.Parallel()
 	for at := int64(0); at < 200; at += segment.Align {
 		for junk := range byte(4) {

@@ -12,7 +12,7 @@ import (
 	"github.com/ringfence/ringfence/internal/vfs"
 )
 
-func TestADirectoryIsAwayWhenItStaysSo(t *testing.T) {
+func TestAwayNeedsADirectoryToStayAway(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		harm func(above string) error

@@ -66,7 +66,7 @@ func overwrite(b []byte, off int, p []byte) []byte {
 }
 
 // Each sector after a crash is one that was there before: old, new or in between; nothing else.
-func TestAnySubsetOfUnsyncedSectorsSurvives(t *testing.T) {
+func TestMemCrashKeepsAnySubsetOfUnsyncedSectors(t *testing.T) {
 	t.Parallel()
 	mem := vfs.NewMem(7)
 	f := create(t, mem, "f")
@@ -115,7 +115,7 @@ func TestUnsyncedSizeMayBeLost(t *testing.T) {
 	}
 }
 
-func TestADirectorySurvivesAsAPrefixOfItsOperations(t *testing.T) {
+func TestMemCrashKeepsAPrefixOfDirectoryOperations(t *testing.T) {
 	t.Parallel()
 	mem := vfs.NewMem(11)
 	must(t, mem.MkdirAll("d", 0o700))
@@ -145,7 +145,7 @@ func TestADirectorySurvivesAsAPrefixOfItsOperations(t *testing.T) {
 	}
 }
 
-func TestARenameBetweenDirectoriesIsAtomic(t *testing.T) {
+func TestMemRenameBetweenDirectoriesIsAtomic(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		mem := vfs.NewMem(rapid.Uint64().Draw(t, "seed"))
@@ -177,7 +177,7 @@ func TestARenameBetweenDirectoriesIsAtomic(t *testing.T) {
 	})
 }
 
-func TestACrashFollowsFromTheSeed(t *testing.T) {
+func TestMemCrashIsDecidedByTheSeed(t *testing.T) {
 	t.Parallel()
 	run := func() string {
 		mem := vfs.NewMem(99)
@@ -197,7 +197,7 @@ func TestACrashFollowsFromTheSeed(t *testing.T) {
 	}
 }
 
-func TestTheOldMachineGoesOnAfterACrashWasTaken(t *testing.T) {
+func TestMemGoesOnAfterACrashWasTaken(t *testing.T) {
 	t.Parallel()
 	mem := vfs.NewMem(5)
 	f := create(t, mem, "f")
@@ -334,7 +334,7 @@ func TestInjectFailsTheNthOperation(t *testing.T) {
 
 // The kernel tells an error of writing back to each open file once, in every process, and not to who opens
 // the file later.
-func TestAFailedSyncIsToldOnceToAllWhoHaveTheFileOpen(t *testing.T) {
+func TestFailedSyncIsToldOnceToEachOpenFile(t *testing.T) {
 	t.Parallel()
 	mem, bad := vfs.NewMem(1), true
 	f := create(t, vfs.Inject(mem, func(op *vfs.Op) error {
@@ -356,7 +356,7 @@ func TestAFailedSyncIsToldOnceToAllWhoHaveTheFileOpen(t *testing.T) {
 	must(t, other.SyncData())
 }
 
-func TestAFailedSyncIsNotRepairedByTheNextOne(t *testing.T) {
+func TestFailedSyncIsNotRepairedByTheNext(t *testing.T) {
 	t.Parallel()
 	lost := 0
 	for seed := range uint64(40) {
@@ -388,7 +388,7 @@ func TestAFailedSyncIsNotRepairedByTheNextOne(t *testing.T) {
 	}
 }
 
-func TestAFullDiskHealsWhenSpaceIsFreed(t *testing.T) {
+func TestMemFullDiskHealsWhenSpaceIsFreed(t *testing.T) {
 	t.Parallel()
 	mem := vfs.NewMem(1)
 	mem.SetCapacity(10000)
@@ -431,7 +431,7 @@ func TestOSKindAndBootID(t *testing.T) {
 }
 
 // An error of the file system takes what was not synced without a reboot.
-func TestACrashMayKeepTheBoot(t *testing.T) {
+func TestMemCrashSameBootKeepsTheBoot(t *testing.T) {
 	t.Parallel()
 	mem := vfs.NewMem(5)
 	f := create(t, mem, "page")

@@ -10,7 +10,7 @@ import (
 )
 
 // Who makes a directory may be killed before it is durable, and what comes next finds it there.
-func TestADirectoryIsMadeDurableUntilSomethingIsInIt(t *testing.T) {
+func TestCreateOSSyncsADirectoryUntilItIsUsed(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	dir := filepath.Join(base, "a", "b")

@@ -19,7 +19,7 @@ func openDir(t *testing.T, fsys vfs.FS, name string) vfs.Dir {
 }
 
 // A handle shows one directory, however it is called now and whatever is called like it.
-func TestADirStaysTheSameDirectory(t *testing.T) {
+func TestDirStaysTheSameWhenItsNameMoves(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, fsys vfs.FS) {
 		must(t, fsys.MkdirAll("top/life", 0o700))
@@ -84,7 +84,7 @@ func TestNothingIsMadeInARemovedDirectory(t *testing.T) {
 	})
 }
 
-func TestADirKeepsToItsOwn(t *testing.T) {
+func TestDirReachesOnlyItsOwnFiles(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, fsys vfs.FS) {
 		must(t, fsys.MkdirAll("d", 0o700))
@@ -147,7 +147,7 @@ func TestHooksSeeThroughADir(t *testing.T) {
 }
 
 // What a dead process had open is dead with it, and a crash takes what a Dir did not make durable.
-func TestADirDiesWithItsProcessAndItsMachine(t *testing.T) {
+func TestMemDirEndsWithItsProcessAndMachine(t *testing.T) {
 	t.Parallel()
 	mem := vfs.NewMem(3)
 	must(t, mem.MkdirAll("d", 0o700))
@@ -214,7 +214,7 @@ func TestSameFileTellsLivesOfANameApart(t *testing.T) {
 }
 
 // Who moves the root away takes it from under its name, and not from those who have it open.
-func TestAPathLeadsNowhereOnceTheRootWasMovedAway(t *testing.T) {
+func TestAwayWhenTheRootWasMoved(t *testing.T) {
 	t.Parallel()
 	named := func(f vfs.FS) error {
 		have, err := vfs.Named(f, "d/f")

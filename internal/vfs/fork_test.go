@@ -10,7 +10,7 @@ import (
 )
 
 // A child process must not hold the locks of its parent: files are close-on-exec.
-func TestAChildProcessInheritsNoLock(t *testing.T) {
+func TestLockIsNotInheritedByAChildProcess(t *testing.T) {
 	if os.Getenv("VFS_CHILD") != "" {
 		os.Stdout.WriteString("started\n")
 		_, _ = io.Copy(io.Discard, os.Stdin) // until the parent lets go
@@ -22,7 +22,7 @@ func TestAChildProcessInheritsNoLock(t *testing.T) {
 	defer fsys.Close()
 	f := create(t, fsys, "lock")
 	must(t, f.Lock(true))
-	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAChildProcessInheritsNoLock$")
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestLockIsNotInheritedByAChildProcess$")
 	child.Env = append(os.Environ(), "VFS_CHILD=1")
 	in, err := child.StdinPipe()
 	must(t, err)

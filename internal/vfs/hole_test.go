@@ -14,7 +14,7 @@ import (
 	"github.com/ringfence/ringfence/internal/vfs/vfstest"
 )
 
-func TestAWritableMappingHasABlockBehindEveryPage(t *testing.T) {
+func TestWritableMappingHasABlockBehindEveryPage(t *testing.T) {
 	t.Parallel()
 	const size = 64 << 10
 	fsys, err := vfs.OpenOS(t.TempDir())

@@ -80,7 +80,7 @@ func files(t *testing.T, dir string) int {
 	return len(list)
 }
 
-func TestAPageInMemoryIsSharedAndEndsWithTheLastWhoHasIt(t *testing.T) {
+func TestPageInMemoryIsSharedUntilTheLastClose(t *testing.T) {
 	t.Parallel()
 	o := onMemory(t)
 	a := mustMap(t, o, 8192, true)
@@ -107,7 +107,7 @@ func TestAPageInMemoryIsSharedAndEndsWithTheLastWhoHasIt(t *testing.T) {
 	}
 }
 
-func TestAPageThatNobodyHasBeginsAsZeros(t *testing.T) {
+func TestPageInMemoryBeginsAsZeros(t *testing.T) {
 	t.Parallel()
 	o := onMemory(t)
 	m, err := mapFile(t, o, 4096, true)
@@ -133,7 +133,7 @@ func TestAPageThatNobodyHasBeginsAsZeros(t *testing.T) {
 
 // The numbers of two files may begin alike. Who removes what the dead left of the one leaves the
 // other's alone.
-func TestPagesOfOtherFilesAreLeftInMemory(t *testing.T) {
+func TestSweepLeavesPagesOfOtherFiles(t *testing.T) {
 	t.Parallel()
 	o := onMemory(t)
 	m := mustMap(t, o, 4096, true).(*memoryMapping).m
@@ -150,7 +150,7 @@ func TestPagesOfOtherFilesAreLeftInMemory(t *testing.T) {
 }
 
 // A store into a page can't fail: all of its memory is there before anybody has it.
-func TestAPageInMemoryHasItsBlocks(t *testing.T) {
+func TestPageInMemoryHasItsBlocks(t *testing.T) {
 	t.Parallel()
 	o := onMemory(t)
 	for _, size := range []int64{1 << 20, 3 << 20} { // the second one grows
@@ -191,7 +191,7 @@ func TestOneAtATimeLooksWhereAPageIs(t *testing.T) {
 }
 
 // Two containers may share a directory and not the memory of the host.
-func TestAPageInAnotherMemoryIsRefused(t *testing.T) {
+func TestMapRefusesAPageInAnotherMemory(t *testing.T) {
 	t.Parallel()
 	o := onMemory(t)
 	mustMap(t, o, 4096, true)
@@ -207,7 +207,7 @@ func TestAPageInAnotherMemoryIsRefused(t *testing.T) {
 	}
 }
 
-func TestAPageOnADiskThatCopiesOnWriteLiesInMemory(t *testing.T) {
+func TestPageOnACopyOnWriteDiskLiesInMemory(t *testing.T) {
 	t.Parallel()
 	o, err := OpenOS(testdisk.Mount(t, "btrfs", 128).Dir)
 	if err != nil {
@@ -226,7 +226,7 @@ func TestAPageOnADiskThatCopiesOnWriteLiesInMemory(t *testing.T) {
 	}
 }
 
-func TestAMemoryThatIsNoneIsRefused(t *testing.T) {
+func TestMapRefusesAMemoryDirOnDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var o *OS
@@ -243,7 +243,7 @@ func TestAMemoryThatIsNoneIsRefused(t *testing.T) {
 
 // Who waits for somebody who is stopped while he looks ends with its context; and who lets go of a
 // page does not wait at all.
-func TestAPageThatSomebodyLooksForIsWaitedForAsLongAsWanted(t *testing.T) {
+func TestMapWhenFreeWaitsAsLongAsItsContext(t *testing.T) {
 	t.Parallel()
 	o := onMemory(t)
 	stopped, leaves := mustMap(t, o, 4096, true).(*memoryMapping).m, mustMap(t, o, 4096, true)
@@ -291,7 +291,7 @@ func (f *inTurn) Map(int64, bool) (Mapping, error) {
 	return nil, nil
 }
 
-func TestABusyPageIsAskedForAgain(t *testing.T) {
+func TestMapWhenFreeRetriesABusyPage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		if _, err := MapWhenFree(t.Context(), &inTurn{busy: 100}, 1); err != nil {
@@ -308,7 +308,7 @@ func TestABusyPageIsAskedForAgain(t *testing.T) {
 }
 
 // A system that cleans up after a login removes what lies in memory, and then anybody can take the name.
-func TestAPageInMemoryThatAStrangerPutThereIsRefused(t *testing.T) {
+func TestMapRefusesAPageOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Log("only the mode is tried: the owner can't be changed")

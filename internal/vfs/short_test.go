@@ -13,7 +13,7 @@ import (
 
 // A write that a full disk cuts short says how much of it is there: who appends has to wipe that. That
 // of the standard library says 0.
-func TestAWriteThatIsCutShortSaysWhere(t *testing.T) {
+func TestWriteAtTellsHowMuchACutWriteWrote(t *testing.T) {
 	disk := testdisk.Mount(t, "ext4", 16)
 	free := disk.Fill(t)
 	defer free()

@@ -23,7 +23,7 @@ import (
 //	               content was recovered, and what a lost future of it wrote may lie behind
 //	 96  holder    process that holds the lock, for messages; 0: nobody, or it has not said so yet
 //	104  rotating  not 0 while it is not certain that the disk has the header of that generation, the
-//	               one in force or the next one (settle)
+//	               one in force or the next one (agreeHeaders)
 //	112  check     a function of synced and gen
 //	120  syncs     for each of the two files, how many syncs of it are under way or were killed (doubt.go)
 //	4096 slots     a heartbeat word for each session: tag(40) counter(23) dead(1)

@@ -276,7 +276,7 @@ func (c *core) writeLocked(batch []*request, ch *change) error {
 	if err := j.refresh(ch); err != nil {
 		return err
 	}
-	if err := j.settle(); err != nil {
+	if err := j.agreeHeaders(); err != nil {
 		return fmt.Errorf("%w: %w", spaceHint(err), fault.Unavailable)
 	}
 	if err := c.makeRoom(batch); err != nil {

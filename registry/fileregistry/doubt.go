@@ -21,7 +21,7 @@ import (
 //
 // The mark of a process that is stopped in a sync can't be told from that of a slow one. Nobody waits
 // for it: sealing is never wrong, and costs the writing of one snapshot.
-const settleFor = 20 * time.Millisecond
+const doubtPatience = 20 * time.Millisecond
 
 var (
 	errDoubtful = errors.New("another process was killed while it made the journal durable, is stopped in that, or takes longer than 20ms: what became of it is not known")
@@ -85,16 +85,16 @@ func (s *syncer) descriptor(i uint64) (vfs.File, error) {
 		return nil, err
 	}
 	s.files[i] = f
-	ok, err := patiently(func() (bool, error) { return s.settled(i) })
+	ok, err := patiently(func() (bool, error) { return s.errorsKnown(i) })
 	if err == nil && !ok {
 		err = errDoubtful
 	}
 	return f, err
 }
 
-// settled says whether every error of before is known to all, as far as it was told; false while
+// errorsKnown tells whether every error of before is known to all, as far as it was told; false while
 // somebody alive may still have to say so.
-func (s *syncer) settled(i uint64) (bool, error) {
+func (s *syncer) errorsKnown(i uint64) (bool, error) {
 	mark := s.ctl.syncs[i]
 	if mark.Load() == 0 {
 		return true, nil
@@ -113,7 +113,7 @@ func (s *syncer) settled(i uint64) (bool, error) {
 
 // patiently asks again and again, for a short while.
 func patiently(ask func() (bool, error)) (ok bool, err error) {
-	for end := time.Now().Add(settleFor); ; time.Sleep(lockEvery) {
+	for end := time.Now().Add(doubtPatience); ; time.Sleep(lockEvery) {
 		if ok, err = ask(); ok || err != nil || time.Now().After(end) {
 			return ok, err
 		}

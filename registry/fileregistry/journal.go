@@ -23,7 +23,7 @@ import (
 //
 // Two orders make it safe. A frame is in the file before written names it, under the kernel lock. And a new
 // generation is durable before gen names it, while rotating tells that a header may be there that is not in
-// force (settle).
+// force (agreeHeaders).
 
 const entryBytes = 100 // a guess at what one entry takes
 
@@ -247,7 +247,7 @@ func (j *journal) rotate(need int) error {
 	return nil
 }
 
-// settle makes certain what headers the disk has, when it is not known of the generation that
+// agreeHeaders makes certain what headers the disk has, when it is not known of the generation that
 // `rotating` names. What a file shows proves nothing: its header may be in the page cache only, and an
 // error of the disk may have left there what the page cache has no more. Under the lock.
 //
@@ -255,7 +255,7 @@ func (j *journal) rotate(need int) error {
 // one will lie in the file of the one before, so that this comes first. Of the next one, whose writer
 // failed or died before it was in force: it is taken back, since the one in force goes on, and after a
 // power loss a stale header must not win.
-func (j *journal) settle() error {
+func (j *journal) agreeHeaders() error {
 	gen := j.ctl.rotating.Load()
 	if gen == 0 {
 		return nil

@@ -103,7 +103,7 @@ func (j *journal) seal() (err error) {
 
 // renew ends all sessions and starts the next generation.
 func (j *journal) renew() error {
-	if err := j.settle(); err != nil {
+	if err := j.agreeHeaders(); err != nil {
 		return err
 	}
 	var ignored change

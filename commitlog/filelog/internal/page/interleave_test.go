@@ -89,8 +89,8 @@ func (x *explorer) fail(w *world, path []decision, err error) {
 			fmt.Fprintf(&b, "(%d)", d.option)
 		}
 	}
-	x.t.Errorf("%v\nafter%s\nwritten %v intent %v synced %v acked %v poison %d zeroed %v", err, b.String(),
-		w.p.Written(), w.p.pos(wordIntent), w.p.Synced(), w.p.pos(wordAcked), w.p.Poison(), w.p.pos(wordZeroed))
+	x.t.Errorf("%v\nafter%s\nwritten %v intent %v synced %v acked %v broken %d zeroed %v", err, b.String(),
+		w.p.Written(), w.p.pos(wordIntent), w.p.Synced(), w.p.pos(wordAcked), w.p.Broken(), w.p.pos(wordZeroed))
 }
 
 func (w *world) take(d decision) (kills int) {
@@ -194,7 +194,7 @@ func (w *world) sound() error {
 			return fmt.Errorf("the frame acked at level sync at %v is not on the disk", a.at)
 		}
 	}
-	if end, left := w.p.Leftover(); w.locks[0] == nil && !left && w.p.Poison() != written.Number() {
+	if end, left := w.p.Leftover(); w.locks[0] == nil && !left && w.p.Broken() != written.Number() {
 		for i := written.Off() / blk; i < 4; i++ {
 			if what := w.seg(written.Number()).cache[i]; what != 0 {
 				return fmt.Errorf("a frame that is no part of the log stands in block %d behind %v, and nothing tells (%v)", i, written, end)

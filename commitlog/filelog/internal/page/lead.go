@@ -6,9 +6,9 @@ import (
 	"github.com/ringfence/ringfence/internal/segment"
 )
 
-// ErrPoisoned says that the newest segment had an error: what waits for its sync has an unknown
+// ErrBroken says that the newest segment had an error: what waits for its sync has an unknown
 // outcome, and the next append goes on in another one.
-var ErrPoisoned = errors.New("the segment had a write or sync error")
+var ErrBroken = errors.New("the segment had a write or sync error")
 
 // Disk is what Lead needs of the segments. Both methods call Fail before they return the error of an
 // fdatasync; that a file can't be opened now is no such error.
@@ -45,10 +45,10 @@ func (p *Page) syncAll(d Disk, from, to segment.Pos, doubt bool) error {
 		start := max(from, segment.At(n, 0))
 		proof := false
 		var err error
-		switch poison := p.Poison(); {
-		case poison >= to.Number():
-			return ErrPoisoned
-		case doubt || n <= poison: // no sync of what stands there is a proof
+		switch broken := p.Broken(); {
+		case broken >= to.Number():
+			return ErrBroken
+		case doubt || n <= broken: // no sync of what stands there is a proof
 		default:
 			proof, err = d.Sync(n, start)
 		}
@@ -60,7 +60,7 @@ func (p *Page) syncAll(d Disk, from, to segment.Pos, doubt bool) error {
 		}
 	}
 	if !p.Sync(to) {
-		return ErrPoisoned
+		return ErrBroken
 	}
 	return nil
 }
@@ -78,17 +78,17 @@ const (
 )
 
 // FateOf is the fate of what stands below end.
-func (p *Page) FateOf(end segment.Pos) Fate { return fate(p.Synced(), p.Poison(), end) }
+func (p *Page) FateOf(end segment.Pos) Fate { return fate(p.Synced(), p.Broken(), end) }
 
-func fate(synced segment.Pos, poison uint64, end segment.Pos) Fate {
+func fate(synced segment.Pos, broken uint64, end segment.Pos) Fate {
 	switch {
 	case synced >= end && synced.Number() == end.Number():
 		return Durable
-	case poison == end.Number():
+	case broken == end.Number():
 		return Unknown
 	case synced < end:
 		return Waiting
-	case poison < end.Number():
+	case broken < end.Number():
 		return Durable // it was never cut
 	}
 	return InHeader

@@ -48,7 +48,7 @@ func TestTheFateOfWhatWaits(t *testing.T) {
 	end := segment.At(3, 2*blk)
 	for _, c := range []struct {
 		synced segment.Pos
-		poison uint64
+		broken uint64
 		want   Fate
 	}{
 		{segment.At(3, blk), 0, Waiting},
@@ -62,8 +62,8 @@ func TestTheFateOfWhatWaits(t *testing.T) {
 		{segment.At(4, blk), 3, Unknown},
 		{segment.At(5, blk), 4, InHeader}, // segment 3 may have had an error as well, and may have been cut
 	} {
-		if got := fate(c.synced, c.poison, end); got != c.want {
-			t.Errorf("synced up to %v, the last error in segment %d: %d; expected %d", c.synced, c.poison, got, c.want)
+		if got := fate(c.synced, c.broken, end); got != c.want {
+			t.Errorf("synced up to %v, the last error in segment %d: %d; expected %d", c.synced, c.broken, got, c.want)
 		}
 	}
 }

@@ -20,7 +20,7 @@ func (p *Page) Adopt(low uint64, end segment.Pos, firsts []int64) {
 	for i, f := range firsts {
 		p.store(wordFirst+8*i, uint64(f))
 	}
-	for _, w := range []int{wordSyncing, wordPoison, wordPrepared, wordDeleted} {
+	for _, w := range []int{wordSyncing, wordBroken, wordPrepared, wordDeleted} {
 		p.store(w, 0)
 	}
 	p.half(wordWaiters).Store(0)

@@ -23,7 +23,7 @@ func TestAnAdoptedPageRemembersNothing(t *testing.T) {
 		}
 	}
 	for what, have := range map[string]uint64{
-		"poison": p.Poison(), "prepared": p.Prepared(), "life": uint64(p.Life()), "sleepers": uint64(p.Sleepers()), "a sync under way": p.load(wordSyncing),
+		"broken": p.Broken(), "prepared": p.Prepared(), "life": uint64(p.Life()), "sleepers": uint64(p.Sleepers()), "a sync under way": p.load(wordSyncing),
 	} {
 		if have != 0 {
 			t.Errorf("%s is %#x", what, have)

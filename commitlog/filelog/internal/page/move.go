@@ -4,12 +4,12 @@ import "github.com/ringfence/ringfence/internal/segment"
 
 // The mark in the lowest bits of synced. Positions are multiples of 8. A failure changes it, so
 // that a Sync that looked before the failure can't land after it; who cuts a segment at synced can
-// rely on that. It follows from the poisoned segment, so that setting it twice changes nothing.
+// rely on that. It follows from the broken segment, so that setting it twice changes nothing.
 const markBits = 7
 
 func unmarked(word uint64) segment.Pos { return segment.Pos(word &^ markBits) }
 
-func marked(word, poison uint64) uint64 { return word&^markBits | (poison%markBits + 1) }
+func marked(word, broken uint64) uint64 { return word&^markBits | (broken%markBits + 1) }
 
 // verdict is what a Sync comes to.
 type verdict int
@@ -22,11 +22,11 @@ const (
 
 // judgeSync decides whether synced may move to a position: not into a segment that had an error,
 // nor one before it, whatever an fdatasync said; past them, once the log goes on behind.
-func judgeSync(word, poison uint64, to segment.Pos) verdict {
+func judgeSync(word, broken uint64, to segment.Pos) verdict {
 	switch {
 	case unmarked(word) >= to:
 		return done
-	case to.Number() <= poison:
+	case to.Number() <= broken:
 		return refused
 	}
 	return move
@@ -45,8 +45,8 @@ func promised(n uint64, synced, acked segment.Pos) segment.Pos {
 
 // zeroStart is where zeros ahead of the appends go on in segment n: never below what is written,
 // and never by a mark that belongs to another segment. false when n is not the one to fill.
-func zeroStart(n uint64, written, zeroed segment.Pos, poison uint64) (segment.Pos, bool) {
-	if written.Number() != n || poison == n {
+func zeroStart(n uint64, written, zeroed segment.Pos, broken uint64) (segment.Pos, bool) {
+	if written.Number() != n || broken == n {
 		return 0, false
 	}
 	if zeroed.Number() != n {
@@ -104,7 +104,7 @@ func (p *Page) Begin(at, zeroed segment.Pos) {
 func (p *Page) Sync(to segment.Pos) bool {
 	for {
 		old := p.load(wordSynced)
-		switch judgeSync(old, p.load(wordPoison), to) {
+		switch judgeSync(old, p.load(wordBroken), to) {
 		case done:
 			return true
 		case refused:
@@ -131,21 +131,21 @@ func (p *Page) checkSynced() {
 
 // Fail ends all waiting for segment n and writing to it, after a failed write or sync. It moves no position.
 func (p *Page) Fail(n uint64) {
-	p.raise(wordPoison, n)
+	p.raise(wordBroken, n)
 	p.freeze()
 }
 
 func (p *Page) freeze() {
 	for {
 		old := p.load(wordSynced)
-		next := marked(old, p.load(wordPoison))
+		next := marked(old, p.load(wordBroken))
 		if old == next || p.swap(wordSynced, old, next) {
 			return
 		}
 	}
 }
 
-// Cut is where the poisoned segment n ends; its promised part can't grow any more. At(n, 0): none
+// Cut is where the broken segment n ends; its promised part can't grow any more. At(n, 0): none
 // of it was promised. The caller has the write lock.
 func (p *Page) Cut(n uint64) segment.Pos {
 	p.freeze()
@@ -155,7 +155,7 @@ func (p *Page) Cut(n uint64) segment.Pos {
 // ZeroFrom is where segment n, with room up to limit, is to be filled with zeros; false when it is
 // full of them, or not the one that is written. The caller has the write lock.
 func (p *Page) ZeroFrom(n uint64, limit int64) (int64, bool) {
-	at, ok := zeroStart(n, p.Written(), p.pos(wordZeroed), p.Poison())
+	at, ok := zeroStart(n, p.Written(), p.pos(wordZeroed), p.Broken())
 	off := (at.Off() + segment.Block - 1) &^ (segment.Block - 1)
 	return off, ok && off < limit
 }

@@ -13,7 +13,7 @@
 //	segment   write lock  the header, Begin: written, then zeroed
 //	zeros     write lock  ZeroFrom, the zeros, Zeroed
 //	sync      sync lock   Lead: a mark, the fdatasyncs, synced unless that was frozen, the mark off
-//	failure   none        Fail(n): poison, then synced is marked, so that no Sync under way lands
+//	failure   none        Fail(n): broken, then synced is marked, so that no Sync under way lands
 //	cut       write lock  Cut(n) marks synced itself: its caller may be ahead of the failed one
 //
 // What each of them decides is a pure function of the words that it has read (move.go). The test
@@ -41,7 +41,7 @@ const (
 	wordCheck    = 136 // a function of synced: see hintOf
 	wordSyncing  = 144 // Pos up to which the holder of the sync lock syncs; 0: nobody does
 	wordAcked    = 192 // Pos: acknowledged at level OS
-	wordPoison   = 200 // the newest segment that had a write or sync error; 0: none
+	wordBroken   = 200 // the newest segment that had a write or sync error; 0: none
 	wordPrepared = 208 // the newest segment whose file has a durable name ahead of its use
 	wordLow      = 216 // the oldest segment that is kept
 	wordDeleted  = 224 // Life
@@ -145,8 +145,8 @@ func (p *Page) Written() segment.Pos { return p.pos(wordWritten) }
 // Synced is the position below which every byte is on stable storage.
 func (p *Page) Synced() segment.Pos { return unmarked(p.load(wordSynced)) }
 
-// Poison is the newest segment that had a write or sync error; 0: none.
-func (p *Page) Poison() uint64 { return p.load(wordPoison) }
+// Broken is the newest segment that had a write or sync error; 0: none.
+func (p *Page) Broken() uint64 { return p.load(wordBroken) }
 
 // Low is the oldest segment that is kept.
 func (p *Page) Low() uint64 { return p.load(wordLow) }

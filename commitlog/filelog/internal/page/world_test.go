@@ -315,13 +315,13 @@ func (p *proc) awaitBy(at segment.Pos, what byte, locked bool) {
 	}
 }
 
-// catchUp deals with what others left: a poisoned segment is cut, bytes behind the log are wiped.
+// catchUp deals with what others left: a broken segment is cut, bytes behind the log are wiped.
 func (p *proc) catchUp() (segment.Pos, bool) {
 	pg := p.w.p
 	at := pg.Written()
 	n := at.Number()
 	p.open(n)
-	if pg.Poison() == n {
+	if pg.Broken() == n {
 		return p.begin(max(segment.At(n, blk), pg.Cut(n))), true
 	}
 	if end, left := pg.Leftover(); left {

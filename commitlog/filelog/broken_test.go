@@ -88,7 +88,7 @@ func segmentFiles(t *testing.T, fsys vfs.FS) int {
 }
 
 // A process that has no descriptors left can't sync. That says nothing about the segment.
-func TestASegmentThatOneProcessCantOpenIsNotPoisoned(t *testing.T) {
+func TestASegmentThatOneProcessCantOpenIsNotBroken(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(16) { // whether the poor process has anything to sync is a race each time
 		mem := vfs.NewMem(seed + 1)
