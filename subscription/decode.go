@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/ringfence/ringfence/internal/fault"
@@ -46,35 +45,17 @@ func (e newerError) Unwrap() []error { return []error{e.error, ErrDamaged} }
 
 func (d *Document) decode(e registry.Entry) error {
 	err := json.Unmarshal(e.Value, d)
-	if d.Format > newestFormat { // then its fields may be other ones
-		return fmt.Errorf("a subscription of format %d; this version reads up to %d: %w", d.Format, newestFormat, ErrNewer)
+	if d.Format > documentFormat { // then its fields may be other ones
+		return fmt.Errorf("a subscription of format %d; this version reads format %d: %w", d.Format, documentFormat, ErrNewer)
 	}
 	if err != nil {
 		return err
 	}
 	if d.Format < documentFormat || prefix+d.Name != e.Key {
-		return fmt.Errorf("a subscription %.80q of format %d; this version reads up to %d", d.Name, d.Format, newestFormat)
+		return fmt.Errorf("a subscription %.80q of format %d; this version reads format %d", d.Name, d.Format, documentFormat)
 	}
 	if d.Damaged != "" {
 		return fmt.Errorf("it says of itself that it is damaged: %.40q", d.Damaged)
-	}
-	if d.Format == documentFormat && (len(d.Sets) != 1 || d.Sets[0].State != active) {
-		return fmt.Errorf("%d shard sets in a subscription of format %d", len(d.Sets), d.Format)
-	}
-	if d.Filter != "" && d.Format < filteredFormat {
-		return fmt.Errorf("a filter in a subscription of format %d, whose readers would not heed it", d.Format)
-	}
-	if d.Format < resetFormat && slices.ContainsFunc(d.Sets, func(s Set) bool { return s.Starts != nil }) {
-		return fmt.Errorf("a reset in a subscription of format %d, whose readers would not heed it", d.Format)
-	}
-	if d.Format < grownFormat && slices.ContainsFunc(d.Sets, func(s Set) bool { return s.Storage > 0 }) {
-		return fmt.Errorf("a later storage topic in a subscription of format %d, whose readers would deliver the first", d.Format)
-	}
-	if d.Limits != nil && d.Format < limitedFormat {
-		return fmt.Errorf("limits in a subscription of format %d, whose readers would not heed them", d.Format)
-	}
-	if d.Endpoint != nil && d.Endpoint.CloudEvents && d.Format < eventFormat {
-		return fmt.Errorf("CloudEvents in a subscription of format %d, whose readers would send plain requests", d.Format)
 	}
 	if err := errors.Join(d.validate(), d.checkState(), d.checkTimes(), checkSets(d.Sets)); err != nil {
 		return errors.New(err.Error()) // it is not the caller's input

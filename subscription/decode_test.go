@@ -67,7 +67,7 @@ func TestADefinitionThatNobodyCanHaveMadeIsRefused(t *testing.T) {
 }
 
 // turned is a definition in the middle of a turn, after an earlier one.
-var turned = strings.NewReplacer(`"format":1`, `"format":2`,
+var turned = strings.NewReplacer(
 	`[{"set":0,"id":"abcdefg2","shards":4,"state":"active"}]`,
 	`[{"set":0,"id":"abcdefg2","shards":4,"state":"retired"},{"set":3,"id":"abcdefg3","shards":2,"state":"closing","since":5,"pause_ms":7},`+
 		`{"set":4,"id":"abcdefg4","shards":3,"state":"active","since":5}]`).Replace(sound)
@@ -86,7 +86,6 @@ func TestShardSetsThatNoTurnCanHaveLeftAreRefused(t *testing.T) {
 		t.Errorf("its last set but one is %+v", as)
 	}
 	for was, is := range map[string]string{
-		`"format":2`:          `"format":1`,
 		`"set":3`:             `"set":0`,
 		`"set":4`:             `"set":3`,
 		`"abcdefg4"`:          `"abcdefg3"`,
@@ -109,7 +108,7 @@ func TestShardSetsThatNoTurnCanHaveLeftAreRefused(t *testing.T) {
 }
 
 // reset is a definition in the middle of a reset.
-var reset = strings.NewReplacer(`"format":2`, `"format":4`, `"active","since":5`, `"active","since":5,"starts":[-1,7,0],"shed":true`).Replace(turned)
+var reset = strings.NewReplacer(`"active","since":5`, `"active","since":5,"starts":[-1,7,0],"shed":true`).Replace(turned)
 
 func TestAResetThatNobodyCanHaveMadeIsRefused(t *testing.T) {
 	t.Parallel()
@@ -127,7 +126,6 @@ func TestAResetThatNobodyCanHaveMadeIsRefused(t *testing.T) {
 		}
 	}
 	for was, is := range map[string]string{
-		`"format":4`:         `"format":2`, // whose readers would begin where the set before has ended
 		`"starts":[-1,7,0],`: ``,
 		`[-1,7,0]`:           `[]`,
 		`-1,7`:               `-2,7`,
@@ -143,23 +141,8 @@ func TestAResetThatNobodyCanHaveMadeIsRefused(t *testing.T) {
 	}
 }
 
-// A version that does not know CloudEvents would send requests that their endpoint does not know.
-func TestCloudEventsInADefinitionOfAnEarlierFormatAreRefused(t *testing.T) {
-	t.Parallel()
-	with := strings.NewReplacer(`"format":1`, `"format":8`, `"sets":[`, `"endpoint":{"url":"https://h/in","cloudevents":true},"sets":[`).Replace(sound)
-	if d, err := decoded(with); err != nil || !d.Endpoint.CloudEvents {
-		t.Fatalf("%+v, %v", d, err)
-	}
-	if d, err := decoded(strings.Replace(with, `"format":8`, `"format":7`, 1)); !errors.Is(err, fault.Corrupt) {
-		t.Errorf("%+v, %v; expected fault.Corrupt", d, err)
-	}
-	if d, err := decoded(strings.Replace(with, `"format":8`, `"format":9`, 1)); !errors.Is(err, ErrNewer) {
-		t.Errorf("%+v, %v; expected ErrNewer", d, err)
-	}
-}
-
 func FuzzDocument(f *testing.F) {
-	f.Add([]byte(strings.NewReplacer(`"format":1`, `"format":8`, `"sets":[`, `"endpoint":{"url":"https://h/in","cloudevents":true},"sets":[`).Replace(sound)))
+	f.Add([]byte(strings.NewReplacer(`"sets":[`, `"endpoint":{"url":"https://h/in","cloudevents":true},"sets":[`).Replace(sound)))
 	f.Add([]byte(sound))
 	f.Add([]byte(turned))
 	f.Add([]byte(reset))
@@ -198,7 +181,7 @@ func TestADefinitionOfANewerVersionIsToldFromADamagedOne(t *testing.T) {
 		if !errors.Is(err, ErrNewer) || !errors.Is(err, ErrDamaged) {
 			t.Errorf("%v; expected ErrNewer", err)
 		}
-		if told := fmt.Sprint(err); !strings.Contains(told, "upgrade ringfence") || strings.Contains(told, "delet") {
+		if told := fmt.Sprint(err); !strings.Contains(told, "upgrade this program") || strings.Contains(told, "delet") {
 			t.Errorf("%q; expected that it says to upgrade, and nothing of a deletion", told)
 		}
 	}
@@ -210,41 +193,11 @@ func TestADefinitionOfANewerVersionIsToldFromADamagedOne(t *testing.T) {
 // A set that delivers no more is gone through as the others are.
 func TestNoSetOfADefinitionHasMoreShardsThanAnyTopic(t *testing.T) {
 	t.Parallel()
-	turned := strings.Replace(strings.Replace(sound, `"format":1`, `"format":2`, 1), `"sets":[{"set":0,`, `"sets":[{"set":0,"id":"abcdefg3","shards":4,"state":"closing"},{"set":1,`, 1)
+	turned := strings.Replace(sound, `"sets":[{"set":0,`, `"sets":[{"set":0,"id":"abcdefg3","shards":4,"state":"closing"},{"set":1,`, 1)
 	if _, err := decoded(turned); err != nil {
 		t.Fatal(err)
 	}
 	if d, err := decoded(strings.Replace(turned, `"shards":4`, `"shards":1099511627776`, 1)); !errors.Is(err, fault.Corrupt) {
 		t.Errorf("%+v, %v; expected fault.Corrupt", d, err)
-	}
-}
-
-func TestLimitsAreReadOnlyFromAFormatThatEverybodyHeeds(t *testing.T) {
-	t.Parallel()
-	limited := strings.Replace(sound, `"order"`, `"limits":{"rate":7,"concurrency":4},"order"`, 1)
-	if _, err := decoded(limited); !errors.Is(err, ErrDamaged) {
-		t.Errorf("of format 1: %v; expected ErrDamaged", err)
-	}
-	newer := strings.Replace(limited, `"format":1`, `"format":5`, 1)
-	if d, err := decoded(newer); err != nil || d.Rate() != 7 || d.Concurrency(3) != 1 {
-		t.Errorf("%+v, %v", d, err)
-	}
-	if _, err := decoded(strings.Replace(newer, `"rate":7`, `"rate":-7`, 1)); !errors.Is(err, ErrDamaged) {
-		t.Errorf("a rate below 0: %v; expected ErrDamaged", err)
-	}
-}
-
-func TestAFilterIsReadOnlyFromAFormatThatEverybodyHeeds(t *testing.T) {
-	t.Parallel()
-	filtered := strings.Replace(sound, `"order"`, `"filter":"key == \"a\"","order"`, 1)
-	if _, err := decoded(filtered); !errors.Is(err, ErrDamaged) {
-		t.Errorf("format 1: %v; expected ErrDamaged", err)
-	}
-	newer := strings.Replace(filtered, `"format":1`, `"format":3`, 1)
-	if d, err := decoded(newer); err != nil || d.Filter != `key == "a"` {
-		t.Errorf("format 3: %+v, %v", d, err)
-	}
-	if _, err := decoded(strings.Replace(newer, "key ==", "repeat(key, 9) ==", 1)); !errors.Is(err, ErrDamaged) {
-		t.Errorf("a filter that is none: %v; expected ErrDamaged", err)
 	}
 }

@@ -21,14 +21,6 @@ import (
 const (
 	prefix         = "subscriptions/"
 	documentFormat = 1
-	turnedFormat   = 2 // its shard set has turned, or has fewer shards than its topic partitions: format 1 knows neither
-	filteredFormat = 3 // it has a filter, which the formats before would not heed
-	resetFormat    = 4 // a shard set of it begins elsewhere than where the one before has ended
-	limitedFormat  = 5 // it has limits, or had: the formats before would not heed them
-	grownFormat    = 6 // a shard set of it delivers another storage topic than the first: the formats before know only that
-	orderedFormat  = 7 // it is ordered by a function, whose keys journals have: the formats before would take them for damage
-	eventFormat    = 8 // its requests are CloudEvents: the formats before would send what its endpoint does not know
-	newestFormat   = eventFormat
 	setIDBytes     = 8
 )
 
@@ -218,9 +210,6 @@ func (d *Document) Matcher() (*filter.Filter, error) {
 	return filter.Compile(d.Filter)
 }
 
-// atLeast gives a definition the format that what it has needs.
-func (d *Document) atLeast(format int) { d.Format = max(d.Format, format) }
-
 // Catalog keeps the subscriptions of a registry. It has no state of its own.
 type Catalog struct {
 	reg    *registry.Registry
@@ -257,26 +246,9 @@ func (c *Catalog) Ensure(ctx context.Context, want Document) (*Document, error) 
 			if d.Sets, err = firstSet(&d, partitions); err != nil {
 				return nil, err
 			}
-			if d.Sets[0].Storage = begin; begin > 0 {
-				d.atLeast(grownFormat)
-			}
+			d.Sets[0].Storage = begin
 			if err := d.Limits.CheckShards(d.Name, d.Set().Shards); err != nil {
 				return nil, err
-			}
-			if d.Set().Shards != partitions {
-				d.atLeast(turnedFormat) // units read several partitions
-			}
-			if d.Filter != "" {
-				d.atLeast(filteredFormat)
-			}
-			if d.Limits != nil {
-				d.atLeast(limitedFormat)
-			}
-			if d.Order == ByFunction {
-				d.atLeast(orderedFormat)
-			}
-			if d.Endpoint != nil && d.Endpoint.CloudEvents {
-				d.atLeast(eventFormat)
 			}
 			have, version, under = &d, "", []registry.Check{defined} // or who deletes the topic may not see it
 		case err != nil:

@@ -43,7 +43,6 @@ func (c *Catalog) Grow(ctx context.Context, d *Document) (*Document, error) {
 		if !grown || now.Turning() || now.Set().ID != d.Set().ID || len(now.Sets) >= maxSets {
 			return false
 		}
-		now.atLeast(grownFormat)
 		now.Sets = append(now.Sets, now.nextSet(now.ShardsFor(main, storage), storage))
 		return true
 	})

@@ -3,7 +3,6 @@ package subscription
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/ringfence/ringfence/subscription/core"
@@ -39,19 +38,6 @@ func TestTheHeirOfAKeyReadsItsNextRecords(t *testing.T) {
 					}
 				}
 			}
-		}
-	}
-}
-
-func TestADefinitionOfAnotherStorageTopicIsOfItsOwnFormat(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		format, storage string
-		ok              bool
-	}{{"5", "1", false}, {"6", "1", true}, {"6", "-1", false}, {"6", "1048576", false}} {
-		d := strings.NewReplacer(`"format":1`, `"format":`+c.format, `"shards":`, `"storage":`+c.storage+`,"shards":`).Replace(sound)
-		if _, err := decoded(d); (err == nil) != c.ok {
-			t.Errorf("format %s, storage topic %s: %v", c.format, c.storage, err)
 		}
 	}
 }

@@ -124,7 +124,6 @@ func (c *Catalog) Limit(ctx context.Context, name string, to Limits, opts *Limit
 			return false, err
 		}
 		d.Limits = LimitsOf(now.Rate, now.Concurrency)
-		d.atLeast(limitedFormat)
 		return true, nil
 	})
 }

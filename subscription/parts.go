@@ -114,10 +114,8 @@ func (d *Document) shares(t *topic.Document) error {
 		if s.Storage >= len(t.Storage) {
 			return fmt.Errorf("shards of storage topic %d, and topic %q has %d: %w", s.Storage, t.Name, len(t.Storage), ErrDamaged)
 		}
-		if s.State != retired && (d.Format == documentFormat || CheckShards(s.Shards, t.Storage[s.Storage].Partitions) != nil) {
-			if err := d.As(s).fits(t, s.Storage); err != nil {
-				return err
-			}
+		if s.State != retired && CheckShards(s.Shards, t.Storage[s.Storage].Partitions) != nil {
+			return fmt.Errorf("%d shards, and topic %q has %d partitions: %w", s.Shards, t.Name, t.Storage[s.Storage].Partitions, ErrDamaged)
 		}
 	}
 	return nil

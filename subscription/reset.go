@@ -48,7 +48,6 @@ func (c *Catalog) Reset(ctx context.Context, d *Document, storage, shards int, s
 		if now.Set().ID != d.Set().ID {
 			return false, fmt.Errorf("subscription %q: its shards have turned since this was planned; repeat it: %w", d.Name, fault.Conflict)
 		}
-		now.atLeast(next.format())
 		now.Sets = append(now.Sets, next)
 		return true, nil
 	})
@@ -60,17 +59,6 @@ func soundStarts(s *Set) bool {
 		return !s.Shed
 	}
 	return len(s.Starts) > 0 && len(s.Starts) <= commitlog.MaxPartitions && !slices.ContainsFunc(s.Starts, func(at int64) bool { return at < AsItWas })
-}
-
-// format is what whoever reads it has to know.
-func (s *Set) format() int {
-	if s.Storage > 0 {
-		return grownFormat
-	}
-	if s.Starts != nil {
-		return resetFormat
-	}
-	return turnedFormat
 }
 
 // Start is the offset at which a reset has the set begin in a partition; false: it begins where the one

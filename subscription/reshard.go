@@ -72,7 +72,6 @@ func (c *Catalog) Reshard(ctx context.Context, of *Document, shards int) (*Docum
 		if err := c.mayReshard(ctx, d, shards); err != nil || d.Set().Shards == shards {
 			return false, err
 		}
-		d.atLeast(turnedFormat)
 		d.Sets = append(d.Sets, d.nextSet(shards, d.Set().Storage))
 		return true, nil
 	})
@@ -254,7 +253,6 @@ func (c *Catalog) Restore(ctx context.Context, d *Document, next Set) (*Document
 		if now.Turning() || last.ID != d.Set().ID || next.Set <= last.Set || slices.ContainsFunc(now.Sets, func(s Set) bool { return s.ID == next.ID }) {
 			return false
 		}
-		now.atLeast(next.format())
 		next.State, next.Since, next.Pause = making, time.Now().UnixMilli(), 0
 		now.Sets = append(now.Sets, next)
 		return true

@@ -74,15 +74,6 @@ type Started struct{}
 // Behind says that somebody wrote with a higher fence: whatever this shard does counts no more.
 type Behind struct{ Seen Tenure }
 
-// Forged says that a fence was read which no owner can have written, the so-manyeth: it counts for nothing. It
-// is told of the first, the second, the fourth, and so on. When it is that of this start, the shard is over.
-type Forged struct {
-	Place int64
-	By    Tenure
-	Count int
-	Own   bool
-}
-
 // Closed says that the journal has ended for good: nothing of this shard is delivered or written any more.
 type Closed struct{}
 
@@ -99,7 +90,6 @@ func (Settle) effect()  {}
 func (Deliver) effect() {}
 func (Started) effect() {}
 func (Behind) effect()  {}
-func (Forged) effect()  {}
 func (Trim) effect()    {}
 func (Closed) effect()  {}
 func (Adopted) effect() {}

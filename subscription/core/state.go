@@ -53,7 +53,6 @@ type State struct {
 	seq     uint64 // the highest of it that counts
 	end     int64  // all below was read
 	fences  []int64
-	forged  int  // fences that nobody can have written
 	ended   bool // and where:
 	ending  Ending
 	keys    map[string]*keyState
@@ -193,8 +192,6 @@ func (s *State) Read(place int64, r *Record) {
 	switch own := r.By == s.cfg.Tenure; {
 	case r.Kind == Order:
 		s.take(place, r)
-	case r.Kind == Fence && !s.believable(r.By.Epoch):
-		s.refuse(place, r.By, own)
 	case r.Kind == Fence && r.By.above(s.level):
 		s.level, s.seq = r.By, r.Seq
 		s.fences = append(s.fences, place)

@@ -289,16 +289,6 @@ func (s *Shard) follow(ctx context.Context, at int64, take func([]placedRecord, 
 	})
 }
 
-// forgedLocked tells of a fence that no owner can have written.
-func (s *Shard) forgedLocked(e core.Forged) {
-	if e.Own {
-		s.endLocked(fmt.Errorf("the registry has given epoch %d, which is beyond what its journal believes: somebody else wrote the owner before; \"subscription delete --force\" removes the subscription with what is parked: %w", e.By.Epoch, fault.Corrupt))
-		return
-	}
-	s.log.Error("a fence in the journal is of an epoch that the registry can't have given: somebody else wrote it, and it counts for nothing; see who may write to the topic",
-		"offset", e.Place, "epoch", e.By.Epoch, "so_many", e.Count)
-}
-
 // behind is what a shard ends with when its journal has a higher fence. It is a group.Outrun.
 type behind struct{ epoch int64 }
 

@@ -265,8 +265,6 @@ func (s *Shard) do(f func(*core.State)) {
 			s.endLocked(ErrEnded)
 		case core.Trim:
 			s.trimmed = max(s.trimmed, e.Before)
-		case core.Forged:
-			s.forgedLocked(e)
 		case core.Behind:
 			s.endLocked(behind{e.Seen.Epoch})
 		}

@@ -71,15 +71,3 @@ func TestAFullBatchIsAppendedInParts(t *testing.T) {
 		}
 	}
 }
-
-// It could not be appended again, and a journal has to be: its shard would end with that, again and again.
-func TestACopyThatIsTooLargeToHaveBeenParkedIsNoneOfOurs(t *testing.T) {
-	t.Parallel()
-	r := core.Record{Set: "s1", Kind: core.Park, Key: []byte("k"), By: core.Tenure{Epoch: 1}}
-	for size, ok := range map[int]bool{commitlog.MaxRecordBytes - headroom - 1: true, commitlog.MaxRecordBytes - headroom: false} {
-		stored := wrap(&r, &commitlog.Record{Key: []byte("k"), Value: make([]byte, size)})
-		if _, _, err := unwrap("s1", &stored); (err == nil) != ok || !ok && !errors.Is(err, fault.Corrupt) {
-			t.Errorf("a value of %d bytes: %v", size, err)
-		}
-	}
-}

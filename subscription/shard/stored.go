@@ -30,10 +30,9 @@ func wrap(r *core.Record, payload *commitlog.Record) commitlog.Record {
 	return out
 }
 
-// unwrap reads it. What is not ours is fault.Corrupt: somebody else wrote into an internal topic. It counts
-// for nothing, like all that comes from no tenure that counts. A newer version that writes what this one
-// does not know raises the format of the definition first, and a member of this one ends then (ErrNewer):
-// so what it can't read is never what keeps a record from being lost.
+// unwrap reads it. What no shard wrote is fault.Corrupt: another producer has written into an internal topic. It counts
+// for nothing, as all that comes from no tenure that counts. A newer version raises the format of the definition before
+// it writes anything that this one can't read, and a member of this one ends then (ErrNewer).
 func unwrap(set string, rec *commitlog.Record) (*core.Record, commitlog.Record, error) {
 	user := commitlog.Record{Key: rec.Key, Value: rec.Value}
 	for i := len(rec.Headers) - 1; i >= 0; i-- {
@@ -45,9 +44,6 @@ func unwrap(set string, rec *commitlog.Record) (*core.Record, commitlog.Record, 
 			err = fmt.Errorf("a record of shard set %q, not of %q: %w", r.Set, set, fault.Corrupt)
 		}
 		user.Headers = slices.Delete(slices.Clone(rec.Headers), i, i+1)
-		if err == nil && (r.Kind == core.Park || r.Kind == core.Dead || r.Kind == core.Order && r.Verb == core.Edit) && Storable(&user) != nil {
-			err = fmt.Errorf("a record that is too large to have been parked: %w", fault.Corrupt)
-		}
 		if err == nil {
 			user.Timestamp = r.Timestamp
 		}

@@ -55,36 +55,3 @@ func TestAShardIsClaimedAboveWhatItsJournalHas(t *testing.T) {
 		return epoch.Load() > first
 	})
 }
-
-// A fence far beyond what the registry gives stops no shard, before one is there and while it is at work: it is
-// named, and what is delivered and parked stays so.
-func TestAForgedFenceStopsNoShard(t *testing.T) {
-	t.Parallel()
-	s, rf := newTopic(t, 1)
-	info, err := rf.Admin().CreateSubscription(t.Context(), "billing", admin.SubscriptionConfig{Topic: "orders", Hold: -1, Retry: admin.Retry{Initial: time.Millisecond, Max: time.Millisecond}})
-	must(t, err)
-	journal := raw(t, s, rf, info.Set().Journal)
-	forged := core.Tenure{Epoch: core.MaxEpoch, Run: math.MaxUint64, Token: 1}
-	fence(t, journal, info, forged)
-	produce(t, rf, "orders", 0, 20, 4)
-	got := newRecorder()
-	var epoch atomic.Int64
-	var failed atomic.Int32
-	stop := subscribe(t, rf, "billing", func(ctx context.Context, m *ringfence.Message) error {
-		if failed.Add(1) <= 4 {
-			return context.DeadlineExceeded // so that the journal is used
-		}
-		epoch.Store(m.Epoch)
-		return got.handle(ctx, m)
-	})
-	got.waitFor(t, 20)
-	first := epoch.Load()
-	fence(t, journal, info, forged)
-	failed.Store(0)
-	produce(t, rf, "orders", 20, 20, 4)
-	got.waitFor(t, 40)
-	if at := epoch.Load(); at != first || at > core.FarEpoch {
-		t.Errorf("records come in epoch %d, and came in %d", at, first)
-	}
-	stop()
-}

@@ -27,7 +27,7 @@ func TestAShardSetThatCanNotBeSharedIsNoPanic(t *testing.T) {
 				e, err := reg.Get(t.Context(), "subscriptions/billing")
 				must(t, errors.Join(err, reg.Close()))
 				doc := func(e registrypkg.Entry) string {
-					v := strings.Replace(string(e.Value), `"format":1`, `"format":2`, 1)
+					v := string(e.Value)
 					v = strings.Replace(v, `"state":"active"`, `"state":"`+sets[0]+`"`, 1)
 					return strings.Replace(v, `}]`, `},{"set":1,"id":"haaaaaaa","shards":64,"state":"`+sets[1]+`"}]`, 1)
 				}(e)
