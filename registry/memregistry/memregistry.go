@@ -1,9 +1,9 @@
-// Package memregistry is a registry in memory: for tests, for programs of one process, and as the
-// reference that the other backends are compared with.
+// Package memregistry is a registry in memory, for tests and for programs of one process. It is the reference
+// for the other stores.
 //
-// A Store is shared by handles, each of which stands for a process: it can be killed, frozen, cut
-// off from the store, slowed down, and have its replies lost. Time is the time package's, so that
-// all of it works inside testing/synctest.
+// A Store is shared by handles, each of which stands for a process. A handle can be killed, frozen, cut off from
+// the store, slowed down, and have its replies lost. All time is that of package time, so tests can use
+// testing/synctest.
 package memregistry
 
 import (
@@ -28,13 +28,13 @@ type Store struct {
 	mu       sync.Mutex // held for memory operations only
 	m        *kv.Map
 	seq      int64
-	leases   map[string]*life
+	leases   map[string]*held
 	handles  map[*client]struct{}
 	sessions int
 }
 
-// life is the store's side of a session.
-type life struct {
+// held is the store's side of a session.
+type held struct {
 	ttl    time.Duration
 	expiry *time.Timer
 }
@@ -44,7 +44,7 @@ func NewStore() *Store {
 	return &Store{
 		nonce:   rand.Text()[:8],
 		m:       kv.New(),
-		leases:  make(map[string]*life),
+		leases:  make(map[string]*held),
 		handles: make(map[*client]struct{}),
 	}
 }
@@ -129,7 +129,7 @@ func (s *Store) openLease(ttl time.Duration) string {
 	s.sessions++
 	id := fmt.Sprintf("%s-s%d", s.nonce, s.sessions)
 	s.m.AddSession(id)
-	s.leases[id] = &life{ttl: ttl, expiry: time.AfterFunc(ttl, func() { s.endLease(id) })}
+	s.leases[id] = &held{ttl: ttl, expiry: time.AfterFunc(ttl, func() { s.endLease(id) })}
 	return id
 }
 

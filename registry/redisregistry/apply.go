@@ -10,16 +10,16 @@ import (
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
-// A call of the script holds up everybody else at the server, for some µs for each transaction.
+// A call of the script blocks all others at the server, for some µs a transaction. So calls are chunked.
 const (
 	chunkTxns  = 256
 	chunkBytes = 1 << 20
 )
 
-// refusedFenced is the script's answer for a put whose session has ended.
+// refusedFenced is the script's answer to a put whose session has ended.
 const refusedFenced = -1_000_000
 
-// chunk is how many of txns go into one call: at least one.
+// chunk is how many of txns go into one call, at least one.
 func chunk(txns []driver.Txn) int {
 	size := 0
 	for i := range txns {

@@ -11,12 +11,12 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// dialError marks the failure of a dial: what was to go over that connection has not gone.
+// dialError marks the failure of a dial, so nothing was sent.
 type dialError struct{ error }
 
 func (e *dialError) Unwrap() error { return e.error }
 
-// refusals are the answers with which the server says that it did nothing, and why.
+// refusals are the answers which prove that the server did nothing.
 // docs/design/stores.md says how we know.
 var refusals = []struct {
 	prefix string
@@ -30,8 +30,8 @@ var refusals = []struct {
 	{"MISCONF", fault.Unavailable},     // it can't persist
 	{"NOREPLICAS", fault.Unavailable},  // min-replicas-to-write
 	{"OOM", fault.Unavailable},         // maxmemory
-	{"BUSY", fault.Unavailable},        // somebody's script hangs
-	{"WRONGPASS", fault.Unavailable},   // to us; the right to it may be given at any time
+	{"BUSY", fault.Unavailable},        // a script hangs
+	{"WRONGPASS", fault.Unavailable},   // the password may be set at any time
 	{"NOAUTH", fault.Unavailable},
 	{"NOPERM", fault.Unavailable},
 	{"The user executing the script", fault.Unavailable}, // may not use a command, key or channel
@@ -41,8 +41,7 @@ var refusals = []struct {
 	{"DB index is out of range", fault.Invalid},
 }
 
-// classify gives err, which what met, its kind; silent is the kind when no answer came back to
-// what may have been sent.
+// classify gives an error its kind; silent is the kind if a request may have been sent and got no answer.
 func classify(what string, err error, silent error) error {
 	var refused *rueidis.RedisError
 	var unsent *dialError
@@ -50,7 +49,7 @@ func classify(what string, err error, silent error) error {
 	switch {
 	case errors.As(err, &refused) && midway(refused.Error()):
 	case errors.As(err, &refused):
-		kind = fault.Corrupt // the server does not understand us, or its data
+		kind = fault.Corrupt // an answer that nothing else explains
 		for _, r := range refusals {
 			if strings.Contains(refused.Error(), r.prefix) {
 				kind = r.kind
@@ -67,7 +66,8 @@ func classify(what string, err error, silent error) error {
 	return fmt.Errorf("redis registry: %s: %w: %w", what, kind, err)
 }
 
-// midway: the user may not use a command of the script, which may have written by another before.
+// midway reports whether the user lacks the right to a command of the script. An earlier command of it may
+// have written.
 func midway(answer string) bool {
 	return strings.Contains(answer, "The user executing the script can't run") ||
 		strings.Contains(answer, "ACL failure in script") && strings.Contains(answer, "permissions to run the") // since 7.2

@@ -9,15 +9,15 @@ import (
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
-// names are the keys and channels of a namespace in Redis. Its name stands escaped in the hash
-// tag, so that none can reach into another and all lie in one slot.
+// names are the keys and channels of a namespace. The hash tag holds its escaped name, so that all lie in one
+// slot, and none in another namespace.
 type names struct {
 	meta     string   // hash: format, revision
 	keys     []string // what the scripts get as KEYS
 	session  string   // prefix of the key of a session: a string that expires
 	changes  string   // channel: keys that have changed, divided by NUL; empty: any
-	detector string   // channel: who is among the failure detectors
-	presence string   // prefix of the channel that a process subscribes to as long as it lives
+	detector string   // channel: calls of the failure detectors
+	presence string   // prefix of the channel that a process subscribes to while it lives
 }
 
 func newNames(namespace string, db int) (names, error) {

@@ -12,7 +12,7 @@ import (
 
 const minMajor = 7 // EVALSHA_RO, and channels that lie in a slot
 
-// prepare looks at the server and at the format of the namespace.
+// prepare checks the server and the format of the namespace.
 func (s *store) prepare(ctx context.Context) error {
 	ctx, cancel := s.patience(ctx)
 	defer cancel()
@@ -31,13 +31,13 @@ func (s *store) prepare(ctx context.Context) error {
 		s.young = time.Now().Add(grace)
 	}
 	if p := info["maxmemory_policy"]; p != "" && p != "noeviction" && info["maxmemory"] != "0" {
-		return fmt.Errorf("redis registry: the server's maxmemory-policy is %s, with a limit of %s bytes: it may evict owners and sessions when its memory is full; set it to noeviction, or use a server of its own: %w", p, info["maxmemory"], fault.Invalid)
+		return fmt.Errorf("redis registry: the server's maxmemory-policy is %s, with a limit of %s bytes, so a full memory may evict owners and sessions; set it to noeviction, or use another server: %w", p, info["maxmemory"], fault.Invalid)
 	}
 	s.assess(info, s.appendfsync(ctx))
 	return s.checkFormat(ctx)
 }
 
-// info is what the server says of itself; a server that forbids INFO says nothing.
+// info is the answer to INFO; empty if the server forbids it.
 func (s *store) info(ctx context.Context) (map[string]string, error) {
 	out := map[string]string{}
 	text, err := s.client.Do(ctx, s.client.B().Info().Build()).ToString()
@@ -55,7 +55,7 @@ func (s *store) info(ctx context.Context) (map[string]string, error) {
 	return out, nil
 }
 
-// appendfsync is how the server writes its append-only file; "" when it does not tell.
+// appendfsync is the server's setting for its append-only file; "" if it is not known.
 func (s *store) appendfsync(ctx context.Context) string {
 	m, err := s.client.Do(ctx, s.client.B().ConfigGet().Parameter("appendfsync").Build()).AsStrMap()
 	if err != nil {
@@ -64,10 +64,10 @@ func (s *store) appendfsync(ctx context.Context) string {
 	return m["appendfsync"]
 }
 
-// assess tells the log what may lose acknowledged transactions.
+// assess logs settings that may lose acknowledged transactions.
 func (s *store) assess(info map[string]string, fsync string) {
 	if p := info["maxmemory_policy"]; p != "" && p != "noeviction" {
-		s.log.Warn("Redis would evict keys, sessions and owners alike, if it had a limit of memory; set maxmemory-policy to noeviction before it gets one", "maxmemory_policy", p)
+		s.log.Warn("with a limit of memory Redis would evict keys, sessions and owners among them; set maxmemory-policy to noeviction before there is one", "maxmemory_policy", p)
 	}
 	switch {
 	case info["aof_enabled"] == "0":
@@ -82,7 +82,7 @@ func (s *store) assess(info map[string]string, fsync string) {
 	}
 }
 
-// checkFormat writes the format of a new namespace and refuses one that is not ours.
+// checkFormat writes the format of a new namespace, and refuses another format.
 func (s *store) checkFormat(ctx context.Context) error {
 	b := s.client.B
 	if err := s.client.Do(ctx, b().Hsetnx().Key(s.names.meta).Field("format").Value(format).Build()).Error(); err != nil {

@@ -1,11 +1,10 @@
-// Package redisregistry is a registry in Redis 7 or Valkey, alone, behind Sentinel or in a Cluster.
+// Package redisregistry is a registry in Redis 7 or Valkey: a single server, Sentinels, or a Cluster.
 //
-// All keys of a namespace share a hash tag, so that one Lua script sees them at one point in time.
-// Every change is such a script; expiry is judged by the server's clock alone. A process has two
-// connections: one for calls, which the client library pipelines, and the link, which carries
-// what is pushed: changes for the watches, and by being there the proof that the process lives.
-// The goroutines of a registry: the link, which also takes its turn at the failure detector for processes
-// that died, and one for each session; Close joins them all.
+// All keys of a namespace share a hash tag, so that one Lua script sees them at one point in time. Each
+// change is such a script, and only the server's clock decides about expiry. A process has two connections.
+// One is for calls, which the client library pipelines. The other, the link, carries pushed messages, and
+// shows that the process lives. A registry has one goroutine for the link, which also runs the failure
+// detector, and one for each session. Close joins them all.
 package redisregistry
 
 import (
@@ -25,26 +24,26 @@ import (
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
-// Config says where the store is.
+// Config tells where the store is, and how to log in.
 type Config struct {
 	// Addresses are host:port of the server; of some nodes of a Cluster; or of Sentinels, with
 	// MasterSet. At least one.
 	Addresses []string
-	// MasterSet is the name under which Sentinels know the master; "" means there are none.
+	// MasterSet is the name of the master at the Sentinels; "": there are none.
 	MasterSet string
 	// Username and Password log in to Redis; both may be empty.
 	Username, Password string
 	// SentinelUsername and SentinelPassword log in to the Sentinels.
 	SentinelUsername, SentinelPassword string
-	// PasswordFile holds Password in its place, and is read for each connection; behind Sentinels, once. Other
-	// users must not be able to read it.
+	// PasswordFile names a file with the password, in place of Password. Each connection reads it, or with
+	// Sentinels Open alone. Its mode must keep other users out.
 	PasswordFile string
 	// DB is the number of the logical database; a Cluster has 0 only.
 	DB int
 	// TLS is used when it is not nil. A missing ServerName is taken from the address.
 	TLS *tls.Config
-	// Timeout is how long a call waits for the server: after it a write counts as unknown, and
-	// the connection is given up. It should be well below the TTL of sessions. Default 2 s.
+	// Timeout bounds the wait for an answer: after it a write is unknown, and the connection is closed.
+	// It should be well below the TTL of sessions. Default 2 s.
 	Timeout time.Duration
 
 	driver.Options
@@ -52,7 +51,7 @@ type Config struct {
 
 const defaultTimeout = 2 * time.Second
 
-// Validate reports every fault of c at once; nil when there is none.
+// Validate reports all faults of c at once.
 func (c *Config) Validate() error {
 	var errs []error
 	if len(c.Addresses) == 0 {
@@ -73,9 +72,9 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Open connects to the store and makes what is missing in it. ErrUnavailable when no server
-// answers; ErrInvalid when one does that is too old, holds a newer format or refuses the login.
-// Settings of the server that can lose what was acknowledged are told to the log.
+// Open connects to the store. It fails with ErrUnavailable if no server answers or the login is refused, and
+// with ErrInvalid for a bad configuration, an old server or another format. It logs settings of the server
+// that can lose acknowledged writes.
 func Open(ctx context.Context, cfg Config) (*registry.Registry, error) {
 	s, err := open(ctx, cfg)
 	if err != nil {
@@ -115,7 +114,7 @@ func open(ctx context.Context, cfg Config) (*store, error) {
 	return s, nil
 }
 
-// hasSecrets says whether it logs in. A user that stands alone may be a token.
+// hasSecrets reports whether there is a login. A user without a password may be a token.
 func (c *Config) hasSecrets() bool {
 	return c.Username+c.Password+c.PasswordFile+c.SentinelUsername+c.SentinelPassword != ""
 }
@@ -128,8 +127,8 @@ func credentials(user, file string) func(rueidis.AuthCredentialsContext) (rueidi
 	}
 }
 
-// loginCalls is how many calls a login may take, of which each may wait for the server as long as it may; finding
-// each address comes on top. A server that says a byte now and then breaks the time-out of none.
+// loginCalls bounds the calls of a login, each of which may take the time-out. The bound on the whole login
+// ends one to a server that trickles bytes, which no time-out of a call notices.
 const loginCalls = 8
 
 // connect finds the server. The library looks for Redis Cluster first and then for one server.
@@ -149,9 +148,9 @@ func connect(ctx context.Context, cfg Config, conns *conns) (rueidis.Client, err
 		ClientName:    "ringfence",
 		ClientSetInfo: rueidis.DisableClientSetInfo,
 		DisableCache:  true, // it would answer reads from memory
-		// A repeated call is the business of whoever knows what it means.
+		// Only the caller knows whether a call can be repeated.
 		DisableRetry: true,
-		// A connection that broke is noticed while it is idle, and not by the next call.
+		// Notice a broken connection while it is idle, and not by the next call.
 		AlwaysPipelining:   true,
 		PipelineMultiplex:  -1, // one connection
 		ConnWriteTimeout:   cfg.Timeout,
@@ -162,7 +161,7 @@ func connect(ctx context.Context, cfg Config, conns *conns) (rueidis.Client, err
 		if o.Password, err = storeurl.ReadPassword(cfg.PasswordFile); err != nil {
 			return nil, fmt.Errorf("redis registry: %w: %w", err, fault.Invalid)
 		}
-		if cfg.MasterSet == "" { // the library would show it to the Sentinels too
+		if cfg.MasterSet == "" { // else the library shows it to the Sentinels too
 			o.AuthCredentialsFn = credentials(cfg.Username, cfg.PasswordFile)
 		}
 	}
@@ -175,7 +174,7 @@ func connect(ctx context.Context, cfg Config, conns *conns) (rueidis.Client, err
 		err error
 	}
 	bounded, cancel := context.WithTimeoutCause(ctx, time.Duration(loginCalls+2*len(cfg.Addresses))*cfg.Timeout,
-		fmt.Errorf("it speaks, and says nothing: %w", fault.Unavailable))
+		fmt.Errorf("the login took too long: %w", fault.Unavailable))
 	defer cancel()
 	done := make(chan result, 1)
 	go func() { // joined below: every dial is bounded by the time-out

@@ -17,7 +17,7 @@ func (s *store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Sess
 	if err := s.enter(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.connected(ctx); err != nil { // who has a session has to be heard
+	if err := s.connected(ctx); err != nil { // a session needs the link
 		return nil, err
 	}
 	ttl = ttl.Truncate(time.Millisecond)
@@ -55,10 +55,10 @@ func (s *store) begin(ctx context.Context, id string, ttl time.Duration) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return classify("opening a session", err, fault.Unavailable) // one that nobody knows of expires
+	return classify("opening a session", err, fault.Unavailable) // an unknown session expires
 }
 
-// renew has the server count the TTL anew; the key of a session that has ended is not there.
+// renew starts the TTL anew at the server. A session that has ended has no key.
 func (s *store) renew(ctx context.Context, id string, ttl time.Duration) error {
 	n, err := s.client.Do(ctx, s.client.B().Pexpire().Key(s.names.session+id).Milliseconds(ttl.Milliseconds()).Build()).AsInt64()
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *store) forget(x *lease.Session) {
 	s.mu.Unlock()
 }
 
-// renewAll finds out at once, after a reconnect, which sessions the store still knows.
+// renewAll finds out after a reconnect which sessions the store still has.
 func (s *store) renewAll(ctx context.Context) {
 	s.mu.Lock()
 	sessions := make([]*lease.Session, 0, len(s.sessions))
@@ -103,8 +103,8 @@ func (s *store) renewAll(ctx context.Context) {
 	}
 }
 
-// count runs the sweep: it ends what has expired and what words name, and says which processes
-// have sessions but are not heard.
+// count runs the sweep: it ends the expired sessions and those that words name. It returns the processes with
+// sessions and without presence.
 func (s *store) count(ctx context.Context, words ...string) (missing []string, err error) {
 	ctx, cancel := s.patience(ctx)
 	defer cancel()

@@ -46,13 +46,13 @@ type store struct {
 
 	apply, list, open, sweep *rueidis.Lua
 
-	applied atomic.Int64 // when Apply was called last, Unix ns: is there load?
+	applied atomic.Int64 // the last call of Apply, Unix ns: a sign of load
 	gate    *hook.Gate
-	young   time.Time // until then the server's clients may still be on their way back to it
+	young   time.Time // until then clients may still reconnect after a start of the server
 
 	mu       sync.Mutex
-	link     *link       // nil until somebody watches or has a session
-	seen     *lease.Link // the link, to others
+	link     *link       // nil until the first watch or session
+	seen     *lease.Link // the link, as other processes see it
 	sessions map[string]*lease.Session
 	opened   int // sessions so far
 	closed   bool
@@ -69,7 +69,7 @@ func newStore(n names, cfg Config) *store {
 	}
 }
 
-// enter says whether a call can be made at all.
+// enter refuses calls on a closed store, or with a context that has ended.
 func (s *store) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -129,7 +129,7 @@ func (s *store) Apply(ctx context.Context, txns []driver.Txn) ([]driver.Result, 
 		n := chunk(rest)
 		part, err := s.send(ctx, rest[:n], nonce)
 		if err != nil && len(results) == 0 && !errors.Is(err, fault.Unknown) {
-			return nil, err // certainly none was applied
+			return nil, err // none was applied
 		}
 		if err != nil { // the rest must not go before these, so it is not sent
 			for range rest {
@@ -143,7 +143,7 @@ func (s *store) Apply(ctx context.Context, txns []driver.Txn) ([]driver.Result, 
 	return results, nil
 }
 
-// unknown is the fate of transactions of a call that was broken off by err.
+// unknown is the error of transactions behind one that failed with err.
 func unknown(err error) error {
 	if errors.Is(err, fault.Unknown) {
 		return err
@@ -183,8 +183,7 @@ func (s *store) Watch(ctx context.Context, prefix string) (<-chan struct{}, erro
 	return ch, nil
 }
 
-// connected waits until the link is there, for the first time; from then on a watch is signalled
-// whenever it came back.
+// connected waits for the first link. From then on watches are signalled whenever it is restored.
 func (s *store) connected(ctx context.Context) error {
 	s.mu.Lock()
 	if s.closed {
@@ -215,7 +214,7 @@ func (s *store) Close() error {
 	return s.shut(true)
 }
 
-// shut ends everything; without farewell it tells the store nothing, as kill -9 would.
+// shut ends everything; without farewell it sends the store nothing, as kill -9 would.
 func (s *store) shut(farewell bool) error {
 	s.mu.Lock()
 	if s.closed {
@@ -244,7 +243,7 @@ func (s *store) shut(farewell bool) error {
 	return err
 }
 
-// leave ends sessions, all at the same time: a server that does not answer takes one time-out.
+// leave ends sessions, all at once: a server that does not answer costs one time-out.
 func (s *store) leave(sessions []*lease.Session, farewell bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 	defer cancel()

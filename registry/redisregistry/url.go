@@ -18,7 +18,7 @@ import (
 
 const defaultPort = "6379"
 
-// OpenURL opens the store that a URL of the command line names:
+// OpenURL opens the store that a URL names:
 //
 //	redis://user:password@host:6379/0       one server, or a Cluster
 //	redis://a:6379?addr=b:6379&addr=c:6379  more nodes of a Cluster

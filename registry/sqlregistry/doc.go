@@ -1,13 +1,11 @@
-// Package sqlregistry is a registry in the tables of a MariaDB or MySQL database, or of a SQLite
-// file.
+// Package sqlregistry is a registry in the tables of a MariaDB or MySQL database, or in a SQLite file.
 //
-// On MariaDB every process holds a lock of the server's by name (GET_LOCK) on a connection of its
-// own. Two neighbours wait for it, and so hear of the process's death from the server. Processes
-// that wait for changes sleep in a statement, which whoever changes something interrupts.
+// On MariaDB each process holds a named lock of the server (GET_LOCK) on a connection of its own. Two
+// neighbours wait for that lock, and so notice the death of the process. A process that waits for changes
+// sleeps in a statement, which the writer of a change interrupts.
 //
-// On SQLite, which is for the processes of one host, the kernel does both, as for the file
-// registry: the end of a FIFO tells of a death, inotify of a change.
+// On SQLite, which serves the processes of one host, the kernel does both, as in the file registry: the end
+// of a FIFO signals a death, and inotify a change.
 //
-// Underneath either, the TTL of sessions by the one clock that all processes share tells of what
-// is frozen or cut off.
+// Below that, sessions of frozen or isolated processes end by their TTL, by a clock that all processes share.
 package sqlregistry

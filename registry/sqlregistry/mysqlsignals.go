@@ -12,12 +12,12 @@ import (
 	"github.com/ringfence/ringfence/registry/internal/sqlstore"
 )
 
-// Where a server has no notifications, named locks take their place, as the server lets go of a lock with the
-// connection that held it. A process holds a lock of its own name; who watches it waits for that lock, and
-// gets it when the process has died, or has only lost its connection: so a free lock is looked at again
-// after a moment (dead). A listener hangs in a statement that waits for a lock which it holds itself by another
-// connection, and whoever has news interrupts the statement (Ring). The revision in the tables tells the
-// truth; signals only say when to look.
+// The server has no notifications, so named locks take their place: the server releases a lock with the
+// connection that held it. A process holds a lock of its own name. A watcher waits for that lock and gets it
+// when the process has died, or has only lost its connection, so the watcher looks again after a moment (dead).
+// A listener hangs in a statement that waits for a lock which the process itself holds on another connection,
+// and the writer of a change interrupts the statement (Ring). Signals only tell when to look: the revision
+// in the tables is the truth.
 
 const (
 	lockPrefix = "ringfence:" // names of locks are the server's: handles make them unique
@@ -27,10 +27,10 @@ const (
 	lockWait   = 20 * time.Second
 	listenWait = 2 * time.Second
 	slack      = 5 * time.Second // for an answer, beyond what a statement waits by itself
-	// A connection that was lost is not a death yet: its process may be about to come back.
+	// A lost connection is no death yet: the process may reconnect within grace.
 	grace     = 25 * time.Millisecond
-	lateGrace = 500 * time.Millisecond // between two looks at one that takes its time
-	// After a start of the server all processes have to come back first.
+	lateGrace = 500 * time.Millisecond // the longest pause between two looks
+	// settled is the time that processes have to reconnect after a start of the server.
 	settled = 10 * time.Second
 )
 
@@ -43,7 +43,7 @@ type mysqlSignals struct {
 
 	bell   *sql.Conn // of the listener alone, as hold, which holds the lock that bell waits for
 	hold   *sql.Conn
-	bellID int64 // the server's name of it
+	bellID int64 // its connection ID
 }
 
 // Announce implements sqlstore.Signals.
@@ -55,14 +55,14 @@ func (m *mysqlSignals) Announce(ctx context.Context) (sqlstore.Presence, error) 
 	return h, nil
 }
 
-// holder holds this process's lock, on a connection of its own.
+// holder holds the lock of this process, on a connection of its own.
 type holder struct {
 	m    *mysqlSignals
 	mu   sync.Mutex // held over I/O: there is one connection
 	conn *sql.Conn
 }
 
-// Keep makes sure that the lock is held, with a new connection if need be.
+// Keep checks that the lock is held, and takes it on a new connection if it is not.
 func (h *holder) Keep(ctx context.Context, lost func()) error {
 	ctx, cancel := context.WithTimeout(ctx, slack)
 	defer cancel()
@@ -91,8 +91,8 @@ func (h *holder) Keep(ctx context.Context, lost func()) error {
 	return nil
 }
 
-// seize takes a lock that only this process holds for long. Another connection that does is one
-// that this side has given up, and of which the server may not know for hours that nobody is there.
+// seize takes a lock that only this process may hold. If another connection holds it, this side has given that
+// one up, and the server does not know yet, perhaps for hours: kill it.
 func seize(ctx context.Context, conn *sql.Conn, name string) error {
 	for range 3 {
 		var got sql.NullBool
@@ -123,13 +123,13 @@ func (h *holder) Close() error {
 	return nil
 }
 
-// discard closes a connection, and with it the locks that it holds.
+// discard closes a connection, which releases its locks.
 func discard(c *sql.Conn) {
 	_ = c.Raw(func(any) error { return driver.ErrBadConn })
 	_ = c.Close()
 }
 
-// Await implements sqlstore.Signals. It waits for the process's lock, on a connection of its own.
+// Await implements sqlstore.Signals. It waits for the lock of the process, on a connection of its own.
 func (m *mysqlSignals) Await(ctx context.Context, handle string) error {
 	conn, err := m.db.Conn(ctx)
 	if err != nil {
@@ -183,10 +183,9 @@ func (m *mysqlSignals) Gone(ctx context.Context, handle string) (bool, error) {
 	return m.dead(ctx, conn, handle, false)
 }
 
-// dead says whether a lock that is free stays so for a moment, and the process has no other one
-// either: who lost the one connection and listens on others is alive. Unless the process is known to have
-// held it since the server started, that has to be long ago: every living process has its lock
-// again by then.
+// dead reports whether a free lock stays free for a moment, and the process holds no other lock either: a
+// process that lost one connection and listens on others lives. Unless the process has held the lock since
+// the server started (lived), that start must be long ago, so that each living process has its lock again.
 func (m *mysqlSignals) dead(ctx context.Context, conn *sql.Conn, handle string, lived bool) (bool, error) {
 	select {
 	case <-ctx.Done():
@@ -212,10 +211,10 @@ func (m *mysqlSignals) dead(ctx context.Context, conn *sql.Conn, handle string, 
 	return true, nil
 }
 
-// Listen implements sqlstore.Signals. The statement looks at the revision first, so that a ring
-// before it is not lost, and then waits for a lock that this process itself holds, until it is
-// interrupted. It has to be a SELECT: InnoDB locks what any other statement reads, and would keep
-// writers out. It can't be SLEEP: MariaDB now and then takes two seconds to interrupt that.
+// Listen implements sqlstore.Signals. The statement first reads the revision, so that no earlier ring is lost,
+// and then waits for a lock that this process itself holds, until it is interrupted. It has to be a SELECT:
+// InnoDB locks the rows that any other statement reads, which would block writers. It can't be SLEEP: MariaDB
+// sometimes takes two seconds to interrupt that.
 func (m *mysqlSignals) Listen(ctx context.Context, last int64) error {
 	if m.bell == nil {
 		if err := m.hang(ctx); err != nil {
@@ -251,7 +250,7 @@ func (m *mysqlSignals) dropBell() {
 	m.bell, m.hold = nil, nil
 }
 
-// unhang ends what the server does for the listener. If it fails, the server finds out by itself.
+// unhang ends the statement of the listener. After a failure it ends with its time.
 func (m *mysqlSignals) unhang() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -259,9 +258,9 @@ func (m *mysqlSignals) unhang() {
 	_, _ = m.calls.ExecContext(ctx, "DELETE FROM ringfence_listeners WHERE process = ?", m.handle)
 }
 
-// hang gives the listener a connection, and makes it known by a lock and a row: the row says that
-// there is a process to wake, the lock says which connection it is by now, if any. The list of
-// the server's connections would need no row, but it leaves some out when it is busy.
+// hang gives the listener a connection, and announces it by a row and a lock: the row names a process to wake,
+// and the lock its present connection. The server's list of connections would need no row, but under load it
+// is incomplete.
 func (m *mysqlSignals) hang(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, slack)
 	defer cancel()
@@ -294,8 +293,8 @@ func (m *mysqlSignals) hang(ctx context.Context) error {
 	return nil
 }
 
-// Ring implements sqlstore.Signals. It interrupts the statements of sleeping listeners, which a
-// user may do to its own. One that does not sleep just then reads the new revision by itself.
+// Ring implements sqlstore.Signals. It interrupts the statements of sleeping listeners, which a user may do to
+// its own. A listener that does not sleep at that moment reads the new revision itself.
 func (m *mysqlSignals) Ring(ctx context.Context) error {
 	ids, dead, err := m.listeners(ctx)
 	for _, id := range ids {
@@ -307,8 +306,8 @@ func (m *mysqlSignals) Ring(ctx context.Context) error {
 	return err
 }
 
-// longAgo is true of a row that is old enough to be forgotten, and of one of the future, which somebody else
-// wrote, or a server before its clock was set back.
+// longAgo is true of a row that is old enough to be removed, and of one of the future, from before the server's
+// clock was set back.
 const longAgo = "since NOT BETWEEN UNIX_TIMESTAMP() - ? AND UNIX_TIMESTAMP() + ?"
 
 // strike removes the row of a listener that was gone, unless it has just come back.
@@ -317,8 +316,7 @@ func (m *mysqlSignals) strike(ctx context.Context, process string) error {
 	return err
 }
 
-// listeners are the server's names of the connections of others that listen, and the processes
-// that are gone.
+// listeners are the IDs of the connections of other listeners, and the processes that are gone.
 func (m *mysqlSignals) listeners(ctx context.Context) (ids []int64, dead []string, err error) {
 	rows, err := m.calls.QueryContext(ctx, "SELECT process, IS_USED_LOCK(CONCAT(?, process)), "+longAgo+" FROM ringfence_listeners WHERE process <> ?", bellPrefix, forget.Seconds(), forget.Seconds(), m.handle)
 	if err != nil {
@@ -341,8 +339,8 @@ func (m *mysqlSignals) listeners(ctx context.Context) (ids []int64, dead []strin
 	return ids, dead, rows.Err()
 }
 
-// interrupt ends the statement of a listener, unless it is gone. It goes over a connection for
-// calls: a new one would take longer than the statement.
+// interrupt ends the statement of a listener, if it is still there, over a connection for calls: a new one
+// would take longer than the statement.
 func (m *mysqlSignals) interrupt(ctx context.Context, id int64) error {
 	_, err := m.calls.ExecContext(ctx, fmt.Sprintf("KILL QUERY %d", id))
 	if number(err) == errNoSuchThread {

@@ -20,18 +20,18 @@ import (
 	"github.com/ringfence/ringfence/registry/internal/sqlstore"
 )
 
-// files are the two files of a registry, on which SQLite has a lock each. The sessions have one of
-// their own: a transaction of the user's on the other keeps everybody from writing to that one for
-// as long as it takes, and must not keep anybody from saying that he lives.
+// files are the two files of a registry; SQLite has one lock for each. Sessions have a file of their own,
+// because a transaction of the user blocks all other writers of its file for as long as it takes, and must
+// not block renewals.
 //
-// Whoever writes to both locks the database first: BEGIN IMMEDIATE locks them in this order. So a
-// renewal waits for no longer than a transaction of ours takes.
+// A writer of both files locks the database first: BEGIN IMMEDIATE locks them in this order. So a renewal
+// waits no longer than a transaction of the registry takes.
 type files struct {
 	writes, reads, live *sql.DB
 	was                 []opened
 }
 
-// opened is a file as it was when it was opened.
+// opened is a file at its opening.
 type opened struct {
 	path string
 	info fs.FileInfo
@@ -46,10 +46,10 @@ func openFiles(ctx context.Context, path, synchronous string) (_ *files, err err
 		return nil, err
 	}
 	f := &files{
-		// One connection writes: in a process, writers queue here, not at the file.
+		// One connection writes: the writers of a process queue here, and not at the file.
 		writes: sql.OpenDB(connector{source(path, synchronous), live}),
 		reads:  sql.OpenDB(connector{source(path, synchronous) + "&_pragma=query_only(1)", live}),
-		// No session outlives a power loss, so that nothing of this one has to.
+		// No session survives a power loss, so this file needs no sync.
 		live: sql.OpenDB(connector{source: source(live, "normal")}),
 	}
 	defer func() {
@@ -64,9 +64,6 @@ func openFiles(ctx context.Context, path, synchronous string) (_ *files, err err
 	if _, err := f.live.ExecContext(ctx, sessionsTable); err != nil {
 		return nil, fmt.Errorf("sqlite registry: %s: %w: %w", live, fault.Unavailable, err)
 	}
-	if _, err := f.writes.ExecContext(ctx, "DROP TABLE IF EXISTS main.ringfence_sessions"); err != nil { // of an older version
-		return nil, fmt.Errorf("sqlite registry: %s: %w: %w", path, fault.Unavailable, err)
-	}
 	for _, p := range []string{path, live} {
 		info, err := os.Stat(p)
 		if err != nil {
@@ -77,8 +74,7 @@ func openFiles(ctx context.Context, path, synchronous string) (_ *files, err err
 	return f, nil
 }
 
-// intact says whether the files are still the ones that others open: one that was removed or
-// replaced has no owners in it but those that this process made.
+// intact fails if a file was removed or replaced: other processes then use another one.
 func (f *files) intact() error {
 	for _, o := range f.was {
 		now, err := os.Stat(o.path)
@@ -86,7 +82,7 @@ func (f *files) intact() error {
 		case err == nil && os.SameFile(o.info, now):
 			continue
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
-			continue // nobody knows; what the file says counts
+			continue // unknown: the file itself decides
 		case err == nil:
 			err = errors.New("it is another file now")
 		}
@@ -98,13 +94,13 @@ func (f *files) intact() error {
 
 func (f *files) close() error { return errors.Join(f.writes.Close(), f.reads.Close(), f.live.Close()) }
 
-// source is how the client is told of a file.
+// source is the data source name of a file.
 func source(path, synchronous string) string {
 	u := url.URL{Scheme: "file", Path: path}
 	return u.String() + "?_pragma=busy_timeout(" + strconv.FormatInt(busy.Milliseconds(), 10) + ")&_pragma=journal_mode(wal)&_pragma=synchronous(" + synchronous + ")"
 }
 
-// connector opens connections that see the sessions' file too, where it is named.
+// connector opens connections, with the file of sessions attached if it is named.
 type connector struct{ source, sessions string }
 
 // Connect implements driver.Connector.
@@ -123,8 +119,8 @@ func (c connector) Connect(ctx context.Context) (sqldriver.Conn, error) {
 	return conn, nil
 }
 
-// open opens the file. Of two that turn a new file to write-ahead logging at the same moment SQLite tells one
-// at once that it is locked, whatever time-out that one has: it would be a deadlock otherwise.
+// open opens the file. If two connections switch a new file to write-ahead logging at the same moment, SQLite
+// refuses one of them at once as locked, whatever its time-out, to avoid a deadlock.
 func (c connector) open(ctx context.Context) (sqldriver.Conn, error) {
 	for began := time.Now(); ; {
 		conn, err := c.Driver().Open(c.source)
@@ -142,8 +138,8 @@ func (c connector) open(ctx context.Context) (sqldriver.Conn, error) {
 // Driver implements driver.Connector.
 func (connector) Driver() sqldriver.Driver { return &sqlite.Driver{} }
 
-// foreign warns of a second SQLite in this process. The kernel drops all locks that a process has
-// on a file when any of its descriptors is closed: each library knows of its own ones only.
+// foreign warns of a second SQLite library in this process. The kernel drops all locks of a process on a file
+// when any descriptor of it is closed, and each library knows only its own.
 func foreign(log *slog.Logger) {
 	if log != nil && slices.Contains(sql.Drivers(), "sqlite3") {
 		log.Warn("this process has a second SQLite library (the driver \"sqlite3\"): never open the registry's file with it, or both lose their locks; use the driver \"sqlite\" (modernc.org/sqlite) there")

@@ -16,7 +16,7 @@ import (
 	"github.com/ringfence/ringfence/registry/internal/sqlstore"
 )
 
-const lookEvery = time.Second // at the revision, in case that a writer died before it could ring
+const lookEvery = time.Second // at the revision, as a writer may die before it rings
 
 // kernelSignals are FIFOs and inotify, beside the database's file.
 type kernelSignals struct {
@@ -45,7 +45,7 @@ func openKernel(path, handle, boot string) (*kernelSignals, error) {
 
 func (k *kernelSignals) live(handle string) string { return k.path + "-live-" + handle }
 
-// clean removes the FIFOs that dead processes left. Until their sessions are ended they are proof.
+// clean removes the FIFOs of dead processes. Until their sessions are ended, these prove the death.
 func (k *kernelSignals) clean() {
 	list, err := os.ReadDir(filepath.Dir(k.path))
 	if err != nil {
@@ -93,8 +93,8 @@ func (k *kernelSignals) Await(ctx context.Context, handle string) error {
 	return nil
 }
 
-// Gone implements sqlstore.Signals. What was alive before this machine booted is not, nor is what
-// has no FIFO: a process makes it before its first session, and removes it after the last.
+// Gone implements sqlstore.Signals. A process from before this boot of the machine is dead, and so is one
+// without a FIFO: a process makes it before its first session, and removes it after the last.
 func (k *kernelSignals) Gone(_ context.Context, handle string) (bool, error) {
 	if !k.booted(handle) {
 		return true, nil
@@ -108,7 +108,7 @@ func (k *kernelSignals) Gone(_ context.Context, handle string) (bool, error) {
 	return local.Gone(k.live(handle)), nil
 }
 
-// booted says whether a process was started since this machine was.
+// booted reports whether a process was started since this boot of the machine.
 func (k *kernelSignals) booted(handle string) bool { return strings.HasPrefix(handle, k.boot+"-") }
 
 // Ring implements sqlstore.Signals.

@@ -16,24 +16,24 @@ import (
 	"github.com/ringfence/ringfence/registry/internal/sqlstore"
 )
 
-// Config says which database holds the registry: either MySQL or File.
+// Config names the database that holds the registry: either MySQL or File.
 type Config struct {
-	// MySQL is how a MariaDB or MySQL server is reached. Its DBName is a database that exists;
-	// the tables, whose names begin with ringfence_, are made in it. What the registry depends on
-	// (isolation, how parameters are sent) is set whatever it says.
+	// MySQL tells how to reach a MariaDB or MySQL server. Its DBName is an existing database, in which
+	// Open makes the tables ringfence_*. The registry sets isolation and the form of parameters itself.
 	MySQL *mysql.Config
-	// File is the path of a SQLite database on a local disk. It is made when it is missing, and
-	// with it files whose names begin with its own.
+	// File is the path of a SQLite database on a local disk. Open makes it if it is missing, and other
+	// files beside it, whose names begin with its own.
 	File string
-	// NoSync, for File, leaves it to the operating system when transactions reach the disk: they
-	// survive kill -9 but the last of them not a power loss.
+	// NoSync, for File, leaves it to the system when transactions reach the disk: they survive kill -9, but
+	// a power loss may lose the last ones.
 	NoSync bool
 
 	driver.Options
 }
 
-// Open opens the store and makes its tables when there are none. ErrInvalid for bad options, a
-// newer schema or a network file system; ErrUnavailable when the database does not answer.
+// Open opens the store, and makes its tables if they are missing. It fails with ErrInvalid for a bad
+// configuration, a newer schema or a network file system, with ErrCorrupt for damaged tables, and with
+// ErrUnavailable if the database does not answer.
 func Open(ctx context.Context, cfg Config) (*registry.Registry, error) {
 	s, err := open(ctx, cfg)
 	if err != nil {

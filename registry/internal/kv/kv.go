@@ -1,6 +1,5 @@
-// Package kv is the ordered map of versioned entries behind the registries that keep their state
-// in memory: the checks of a transaction, the entries bound to a session, and lists by prefix.
-// It has no lock; its owner serialises access.
+// Package kv is the ordered map of versioned entries of registries that keep their state in memory. It checks
+// transactions, binds entries to sessions, and lists by prefix. It has no lock: its owner serialises access.
 package kv
 
 import (
@@ -42,8 +41,8 @@ func (m *Map) Get(key string) (driver.Entry, bool) {
 	return e, ok
 }
 
-// Refuse says why t can't be applied now: ErrConflict with the index of the first check that
-// failed, ErrFenced when the session of a put has ended, or nil.
+// Refuse is nil if t can be applied now, ErrConflict with the index of the first failed check, or ErrFenced if
+// the session of a put has ended.
 func (m *Map) Refuse(t *driver.Txn) (failed int, err error) {
 	for i, c := range t.Checks {
 		if have := m.entries[c.Key].Version; have != c.Version {
@@ -59,7 +58,7 @@ func (m *Map) Refuse(t *driver.Txn) (failed int, err error) {
 	return 0, nil
 }
 
-// Put stores e, replacing what was at its key. The caller hands over e.Value.
+// Put stores e in place of the entry of its key. The caller hands over e.Value.
 func (m *Map) Put(e driver.Entry) {
 	old, had := m.entries[e.Key]
 	if !had {
@@ -73,7 +72,7 @@ func (m *Map) Put(e driver.Entry) {
 	}
 }
 
-// Delete removes key and says whether it was there.
+// Delete removes key, and reports whether it was there.
 func (m *Map) Delete(key string) bool {
 	e, ok := m.entries[key]
 	if !ok {
@@ -142,7 +141,7 @@ func (m *Map) AddSession(id string) {
 	}
 }
 
-// Alive says whether a session is live.
+// Alive reports whether a session is live.
 func (m *Map) Alive(id string) bool { return m.bound[id] != nil }
 
 // EndSession ends a session, removes its entries and returns their keys, sorted.

@@ -10,8 +10,8 @@ import (
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
-// Namespace confines d to the keys of one namespace. A NUL, which no key contains, ends its
-// name, so that none can reach into another.
+// Namespace confines d to the keys of one namespace. Its name ends with a NUL, which no key contains, so no
+// namespace reaches into another.
 func Namespace(d driver.Registry, name string) (driver.Registry, error) {
 	if len(name) > 128 || strings.ContainsRune(name, 0) {
 		return nil, fmt.Errorf("namespace %.20q (%d bytes): expected at most 128 bytes without NUL: %w", name, len(name), driver.ErrInvalid)

@@ -44,7 +44,7 @@ func (w *Watchers) remove(x *watcher) {
 	}
 }
 
-// Changed signals the watches that key lies below.
+// Changed signals the watches of the keys.
 func (w *Watchers) Changed(keys ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -58,7 +58,7 @@ func (w *Watchers) Changed(keys ...string) {
 	}
 }
 
-// All signals every watch: something may have been missed.
+// All signals every watch, as a change may have been missed.
 func (w *Watchers) All() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -70,7 +70,7 @@ func (w *Watchers) All() {
 func (x *watcher) signal() {
 	select {
 	case x.ch <- struct{}{}:
-	default: // one is pending: whoever takes it lists after this change
+	default: // one is pending, and its receiver lists after this change
 	}
 }
 

@@ -1,6 +1,5 @@
-// Package lease is the process's side of a session in a store that wants to hear, within every
-// TTL, that its holder is alive: the renewals, and the local deadline after which the holder has
-// to think that it is over, whatever the store says.
+// Package lease is the process's side of a session whose store wants a renewal within every TTL: it renews,
+// and keeps the local deadline after which the process must take the session for over.
 package lease
 
 import (
@@ -15,30 +14,29 @@ import (
 	"github.com/ringfence/ringfence/internal/hook"
 )
 
-// A TTL is renewed three times, and a renewal that failed is tried again soon.
+// A session is renewed three times in its TTL, and a failed renewal is repeated soon.
 const (
 	renewals = 3
 	retries  = 20
 )
 
-// Config says how a session is kept in a store.
+// Config is how to keep a session in a store.
 type Config struct {
 	ID  string        // unique for ever
 	TTL time.Duration // as the store counts it
 	// Opened is the request that opened the session.
 	Opened Asked
-	// Link is what others see of this process. nil: the store ends sessions by their TTL only.
+	// Link is how other processes see this one. nil: the store ends sessions by their TTL only.
 	Link *Link
-	// Renew tells the store that the holder is alive. fault.Fenced says that the session has
-	// ended there, which is final; any other error is tried again. ctx ends at the deadline.
+	// Renew renews the session in the store. fault.Fenced is final: the session has ended there. Any other
+	// error is tried again. ctx ends at the deadline.
 	Renew func(ctx context.Context) error
-	// End removes the session, and the entries bound to it, from the store. It may be called when
-	// the session has ended there already, and then does nothing.
+	// End removes the session and the entries bound to it from the store, if they are still there.
 	End func(ctx context.Context) error
-	// Closed is called once when the session is over for this process. nil: nobody.
+	// Closed is called once, when the session is over for this process. nil: no call.
 	Closed func(*Session)
 	Logger *slog.Logger // not nil
-	// Gate stops the renewals when it is shut. nil: nothing does.
+	// Gate stops the renewals while it is shut. nil: never.
 	Gate *hook.Gate
 }
 
@@ -47,14 +45,14 @@ type Session struct {
 	cfg     Config
 	renewed atomic.Pointer[Asked] // the last good renewal
 	done    chan struct{}
-	lost    chan struct{} // the store, or a notifier, says that it has ended
+	lost    chan struct{} // closed when it has ended in the store
 	stop    context.CancelFunc
 	once    sync.Once
 	lose    sync.Once
 	wg      sync.WaitGroup
 }
 
-// Start takes over a session that was opened in the store. Close ends it.
+// Start renews a session that was opened in the store, until Close.
 func Start(cfg Config) *Session {
 	s := &Session{cfg: cfg, done: make(chan struct{}), lost: make(chan struct{})}
 	s.renewed.Store(&cfg.Opened)
@@ -70,8 +68,8 @@ func (s *Session) ID() string { return s.cfg.ID }
 // Done implements driver.Session.
 func (s *Session) Done() <-chan struct{} { return s.done }
 
-// Deadline implements driver.Session. Where the time of a suspension of the host is known, it
-// comes sooner by that.
+// Deadline implements driver.Session. It comes earlier by the time that the host was suspended, if that is
+// known.
 func (s *Session) Deadline() time.Time { return s.renewed.Load().at.end(s.cfg.TTL) }
 
 // Doubtful implements driver.Doubter.
@@ -80,11 +78,11 @@ func (s *Session) Doubtful() bool {
 	return age%2 == 1 || age != s.renewed.Load().link
 }
 
-// Lost makes the session over: it is known to have ended in the store.
+// Lost ends the session here, because it has ended in the store.
 func (s *Session) Lost() { s.lose.Do(func() { close(s.lost) }) }
 
-// Close implements driver.Session. The first call removes the session from the store; when the
-// store can't be reached it ends there after its TTL.
+// Close implements driver.Session. The first call removes the session from the store. If that can't be reached,
+// the session ends there with its TTL.
 func (s *Session) Close(ctx context.Context) error {
 	if !s.stopRenewals() {
 		return nil
@@ -92,7 +90,7 @@ func (s *Session) Close(ctx context.Context) error {
 	return s.cfg.End(ctx)
 }
 
-// Abandon stops the renewals and tells the store nothing, as the death of the process would.
+// Abandon stops the renewals without a word to the store, as the death of the process would.
 func (s *Session) Abandon() { s.stopRenewals() }
 
 func (s *Session) stopRenewals() (first bool) {
@@ -138,8 +136,8 @@ func (s *Session) run(ctx context.Context) {
 	}
 }
 
-// rest waits until it is time to renew: by the timer, or because a link was restored after the last
-// try, when the link had that age. It says no when the session is over.
+// rest waits for the time to renew: by the timer, or because the link, which had that age at the last try, was
+// restored. It returns false when the session is over.
 func (s *Session) rest(ctx context.Context, age int64, next *time.Timer) bool {
 	now, restored := s.cfg.Link.look()
 	if now%2 == 0 && now != age {
@@ -156,8 +154,8 @@ func (s *Session) rest(ctx context.Context, age int64, next *time.Timer) bool {
 	return true
 }
 
-// renew is one try. It takes a third of the TTL at most, so that a connection that swallows
-// requests leaves time for another, and does not outlast the deadline.
+// renew is one try. It takes at most a third of the TTL, so that a half-open connection leaves time for another
+// try, and ends with the deadline.
 func (s *Session) renew(ctx context.Context, deadline time.Time) error {
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()

@@ -5,10 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// Link is the connection by which others see that a process lives, where a store has one. Others
-// take the loss of it for a death, long before the TTL of the process's sessions has passed; so a
-// process that lives on must not be certain of them until they were renewed over a new one. Its
-// methods may be called concurrently. It begins up.
+// Link is the connection that shows other processes that this one lives, if the store has such. Others take its
+// loss for a death, long before the TTL of the sessions. So a process that lives on must doubt its sessions
+// until they are renewed over a new link. A link begins up. Its methods may be called concurrently.
 type Link struct {
 	age atomic.Int64 // even: it is up; each change adds one
 
@@ -19,7 +18,7 @@ type Link struct {
 // NewLink is a link that is up.
 func NewLink() *Link { return &Link{restored: make(chan struct{})} }
 
-// Lost says that the link was lost, or may have been.
+// Lost marks the link as lost, or possibly lost.
 func (l *Link) Lost() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -28,8 +27,8 @@ func (l *Link) Lost() {
 	}
 }
 
-// Restored says that there is a new link, unless it was lost or restored since it had that age. Sessions are
-// renewed at once.
+// Restored marks the link as up, unless it was lost or restored since it had that age. Sessions are renewed at
+// once.
 func (l *Link) Restored(age int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -40,7 +39,7 @@ func (l *Link) Restored(age int64) {
 	}
 }
 
-// Age grows whenever the link was lost or restored again.
+// Age grows whenever the link is lost or restored.
 func (l *Link) Age() int64 {
 	if l == nil {
 		return 0
@@ -48,7 +47,7 @@ func (l *Link) Age() int64 {
 	return l.age.Load()
 }
 
-// look is the age, and what is closed when a new link is restored after it.
+// look is the age, and a channel that is closed when the link is restored after it.
 func (l *Link) look() (age int64, restored <-chan struct{}) {
 	if l == nil {
 		return 0, nil

@@ -1,3 +1,3 @@
-// Package local is what processes of one host can know of each other through the kernel: that one
-// has died, by the end of a FIFO, and that one calls, by inotify. Neither takes a thread or polls.
+// Package local lets processes of one host notice through the kernel that another one has died, by the end of
+// a FIFO, or calls, by inotify. Neither takes a thread or polls.
 package local

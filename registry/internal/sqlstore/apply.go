@@ -13,16 +13,14 @@ import (
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
-// A call has many transactions, each of which succeeds or fails by itself, and is one transaction of the
-// database, as that is what costs. So it is carried out in memory: all keys that are named are read and
-// locked at once, in one order for everybody, sessions first; the transactions are judged one after another
-// against what those before them have left (judge); and what is different in the end is written (flush).
-// Until the commit nobody else can change a key, so what was judged is what is stored, and a call that is
-// repeated after a deadlock begins anew.
+// A call has many transactions, each of which succeeds or fails by itself. For speed it is one transaction of
+// the database, which is carried out in memory. It reads and locks all named keys at once, sessions first, in
+// the same order in every process. Then it applies the transactions one after another to the copy in memory
+// (judge), and writes the difference (flush). The locks last until the commit, so the copy is what is stored. A
+// call that is repeated after a deadlock begins anew.
 //
-// The price is that all wait for the lock of one. Whoever keeps a lock for long, such as a process that was
-// stopped in its transaction, must not stop the rest: then the call is divided in halves, again and again,
-// until only the transactions with such a key fail (divide).
+// The price: all transactions wait for the lock of one. A stopped process may keep a lock for long. Then the
+// call is divided into halves, again and again, until only the transactions with a locked key fail (divide).
 
 // Apply implements driver.Registry.
 func (s *Store) Apply(ctx context.Context, txns []driver.Txn) ([]driver.Result, error) {
@@ -42,11 +40,11 @@ func (s *Store) Apply(ctx context.Context, txns []driver.Txn) ([]driver.Result, 
 }
 
 const (
-	enough = 1500 * time.Millisecond // left; with less, locks are not waited for at all: the free keys need time too
-	brief  = 20 * time.Millisecond   // a lock that is given up so soon does no harm then
+	enough = 1500 * time.Millisecond // time left; with less a call waits for no lock, as the free keys need time too
+	brief  = 20 * time.Millisecond   // the wait for a lock then
 )
 
-// apply is one transaction of the database, tried again while again says so.
+// apply is one transaction of the database, which is repeated while again agrees.
 func (s *Store) apply(ctx context.Context, db *sql.DB, txns []driver.Txn, again func(error) bool) ([]driver.Result, error) {
 	var b *batch
 	err := s.transactWhile(ctx, db, "apply", again, func(ctx context.Context, q Querier) (bool, error) {
@@ -58,11 +56,11 @@ func (s *Store) apply(ctx context.Context, db *sql.DB, txns []driver.Txn, again 
 		s.changed(b.loudKeys())
 		return b.results, nil
 	case errors.Is(err, fault.Unknown):
-		s.changed(b.loudKeys()) // it may have happened
+		s.changed(b.loudKeys()) // it may be applied
 		results := make([]driver.Result, len(txns))
 		for i := range results {
 			if results[i].Err = err; b.results[i].Err != nil {
-				results[i] = b.results[i] // refused, whatever became of the others
+				results[i] = b.results[i] // refused in any case
 			}
 		}
 		return results, nil
@@ -72,8 +70,7 @@ func (s *Store) apply(ctx context.Context, db *sql.DB, txns []driver.Txn, again 
 	return nil, err
 }
 
-// divide applies transactions part by part, because somebody's open transaction, perhaps that of a
-// process that was stopped, keeps a key of one of them locked: the others must not wait for that.
+// divide applies transactions half by half: one of them has a locked key, and the others must not wait for it.
 func (s *Store) divide(ctx context.Context, txns []driver.Txn) []driver.Result {
 	all := make([]driver.Result, 0, len(txns))
 	half := len(txns) / 2
@@ -200,7 +197,7 @@ func (b *batch) judge(t *driver.Txn) driver.Result {
 
 func (b *batch) loudKeys() []string { return slices.Sorted(maps.Keys(b.loud)) }
 
-// changed tells the watches of this process at once, and the others by the bell.
+// changed signals the watches of this process at once, and those of others by the ringer.
 func (s *Store) changed(keys []string) {
 	if len(keys) == 0 {
 		return

@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// Every transaction that watchers have to hear of raises the one revision, and leaves the keys
-// that it changed under that number. The row of the revision stays locked until the commit, so
-// that numbers appear in order and a listener that saw one has seen all before it.
+// Each transaction that signals watches raises the revision, and stores the changed keys under that number.
+// The row of the revision stays locked until the commit, so revisions appear in order: a listener that saw
+// one has seen all before it.
 const (
-	keptChanges   = 1024   // revisions whose keys are kept; who is further behind lists everything
+	keptChanges   = 1024   // revisions whose keys are kept; a listener further behind signals all watches
 	pruneEvery    = 128    // so often the older ones are removed
 	maxChangeKeys = 30_000 // bytes; more keys than that count as everything
 	sessionsKey   = "!sessions"
 )
 
-// publish writes down, inside a transaction, that keys changed. It comes last: the revision is
-// the one row that all writers share.
+// publish stores, inside a transaction, that keys changed. It comes last, as all writers share the row of the
+// revision.
 func (s *Store) publish(ctx context.Context, q Querier, keys []string) error {
 	if len(keys) == 0 {
 		return nil
@@ -66,7 +66,7 @@ func decodeKeys(b []byte) (keys []string) {
 	return keys
 }
 
-// listen signals the watches of this process after the changes of others.
+// listen signals the watches of this process after changes by others.
 func (s *Store) listen(last int64) {
 	failures := 0
 	for s.ctx.Err() == nil {
@@ -86,15 +86,15 @@ func (s *Store) listen(last int64) {
 			failures = 0
 			continue
 		}
-		s.link.Lost() // others may see this process no more either
+		s.link.Lost() // other processes may not see this one either
 		if failures++; failures == 1 {
-			s.log.Warn("the store does not tell of changes; trying again", "error", err)
+			s.log.Warn("can't listen for changes; trying again", "error", err)
 		}
 		_ = pause(s.ctx, min(20*time.Millisecond<<min(failures, 6), time.Second))
 	}
 }
 
-// catchUp signals what changed after last and returns up to where.
+// catchUp signals the changes after last, and returns the last revision it saw.
 func (s *Store) catchUp(last int64) (int64, error) {
 	ctx, cancel := context.WithTimeout(s.ctx, patience)
 	defer cancel()
@@ -131,8 +131,8 @@ func (s *Store) catchUp(last int64) (int64, error) {
 	return expected, nil
 }
 
-// ringer wakes the listeners of other processes, beside the calls that changed something. Changes
-// during one ringing are told by the next.
+// ringer wakes the listeners of other processes, beside the calls that made changes. Changes during one
+// ringing wait for the next.
 func (s *Store) ringer() {
 	warned := false
 	for {
@@ -148,7 +148,7 @@ func (s *Store) ringer() {
 		cancel()
 		if err != nil && !warned && !errors.Is(err, context.Canceled) {
 			warned = true
-			s.log.Warn("other processes can't be woken; they look by themselves now and then", "error", err)
+			s.log.Warn("can't wake other processes; they notice changes at intervals", "error", err)
 		}
 	}
 }

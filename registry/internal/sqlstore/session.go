@@ -11,10 +11,10 @@ import (
 	"github.com/ringfence/ringfence/registry/internal/lease"
 )
 
-// A session is a row with the time at which it runs out, by the clock of the store. It has run out from that
-// moment on, whether the row is still there or not: every statement that counts on it says so, the renewal
-// too, which does nothing then. To end it is to delete the row and all entries that are bound to it, in one
-// transaction, under locks on the row and on those entries, so that nothing is bound to it meanwhile.
+// A session is a row with its time of expiry, by the clock of the store. From that moment on it has expired,
+// whether the row is still there or not: each statement that depends on it checks, and a renewal then does
+// nothing. Ending a session deletes its row and the entries bound to it in one transaction, under locks on
+// all of them, so that no entry is bound to it meanwhile.
 
 // OpenSession implements driver.Registry.
 func (s *Store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Session, error) {
@@ -74,7 +74,7 @@ func (s *Store) forget(id string) {
 	delete(s.own, id)
 }
 
-// renew is one statement: it does nothing to a session that has run out, which stays so.
+// renew is one statement, which leaves an expired session alone.
 func (s *Store) renew(ctx context.Context, id string, ttl time.Duration) error {
 	if err := s.cfg.Intact(); err != nil {
 		return fmt.Errorf("session %q: %w: %w", id, fault.Fenced, err)
@@ -98,17 +98,17 @@ func (s *Store) renew(ctx context.Context, id string, ttl time.Duration) error {
 	}
 }
 
-// in is the time by the store's clock so long from now.
+// in is an expression for the time so long from now, by the store's clock.
 func (s *Store) in(d time.Duration) string {
 	return fmt.Sprintf("%s + %d", s.d.Now(), d.Microseconds())
 }
 
-// endSessions ends sessions and removes their entries. Ones that have ended already do no harm.
+// endSessions ends sessions and removes their entries; some may have ended already.
 func (s *Store) endSessions(ctx context.Context, ids []string) error {
 	return s.endWhere(ctx, ids, "")
 }
 
-// endWhere ends those of the sessions that fulfil a condition by now.
+// endWhere ends those of the sessions that meet a condition.
 func (s *Store) endWhere(ctx context.Context, ids []string, condition string) error {
 	var keys []string
 	err := s.transact(ctx, "end a session", func(ctx context.Context, q Querier) (bool, error) {
@@ -137,7 +137,7 @@ func (s *Store) endWhere(ctx context.Context, ids []string, condition string) er
 	return err
 }
 
-// boundKeys are the keys of sessions, whose rows are locked: nobody binds another to them.
+// boundKeys are the keys bound to sessions whose rows are locked, so no other key is bound meanwhile.
 func (s *Store) boundKeys(ctx context.Context, q Querier, in string, ids []string) (keys []string, err error) {
 	bound, err := Column[[]byte](ctx, q, "SELECT k FROM ringfence_entries WHERE session_id"+in+" ORDER BY k"+s.d.ForUpdate, anys(ids)...)
 	for _, k := range bound {
@@ -146,7 +146,7 @@ func (s *Store) boundKeys(ctx context.Context, q Querier, in string, ids []strin
 	return keys, err
 }
 
-// disown lets sessions end that have left nothing but the entries bound to them.
+// disown ends sessions that the table lacks, while entries are bound to them.
 func (s *Store) disown(ctx context.Context) error {
 	if s.d.Orphans == "" {
 		return nil

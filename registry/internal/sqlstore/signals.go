@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Signals are how the processes on one database wake each other, and notice each other's death
-// before the TTL of their sessions tells. All of it may fail or be missing: then it takes longer.
+// Signals are how processes on one database wake each other, and notice a death before the TTL of its sessions.
+// All of it may fail: then these take longer.
 type Signals interface {
-	// Announce makes the death of this process noticeable under its handle. It is called before
-	// the first session is opened.
+	// Announce makes the death of this process noticeable under its handle. The store calls it before the
+	// first session.
 	Announce(ctx context.Context) (Presence, error)
-	// Await returns nil when the process with that handle has died, ErrNoPresence when it can't
-	// be told for now, and another error when ctx ends.
+	// Await returns nil once the process with that handle has died, ErrNoPresence if this can't be told
+	// now, and another error when ctx ends.
 	Await(ctx context.Context, handle string) error
-	// Gone says whether the process is certainly dead, without waiting.
+	// Gone reports whether the process is certainly dead, without waiting.
 	Gone(ctx context.Context, handle string) (bool, error)
 	// Ring wakes the listeners of the other processes.
 	Ring(ctx context.Context) error
@@ -26,19 +26,18 @@ type Signals interface {
 	Close() error
 }
 
-// Presence is what others see of this process.
+// Presence shows other processes that this one lives.
 type Presence interface {
 	io.Closer
-	// Keep restores it when it was lost, such as with its connection; then it calls lost before.
+	// Keep restores it if it was lost, such as with its connection, and calls lost before that.
 	Keep(ctx context.Context, lost func()) error
 }
 
-// ErrNoPresence is that a process can't be watched: it does not announce itself, or the server has
-// just been restarted.
+// ErrNoPresence means that a process can't be watched: it is not announced, or the server has just started.
 var ErrNoPresence = errors.New("no presence")
 
-// Poll is Signals for a database that has none: the revision is looked at often after a change,
-// and less often the longer none comes; deaths are noticed by the TTL.
+// Poll is Signals for a database without any. It reads the revision often after a change, and less often the
+// longer none comes. Deaths are noticed by the TTL.
 type Poll struct {
 	Min, Max time.Duration // between two looks; Max also while nothing changes
 

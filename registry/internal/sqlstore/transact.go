@@ -12,14 +12,13 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// transact runs f in a transaction, again after a deadlock. f says whether there is anything to
-// commit; it may be called several times and must start anew each time. The error is
-// fault.Unknown only when the answer to a commit was lost.
+// transact runs f in a transaction, and again after a deadlock. f returns whether there is anything to commit;
+// each of its calls must begin anew. The error is fault.Unknown only if the answer to a commit was lost.
 func (s *Store) transact(ctx context.Context, what string, f func(context.Context, Querier) (bool, error)) error {
 	return s.transactWhile(ctx, s.cfg.DB, what, s.d.again, f)
 }
 
-// transactWhile is transact on one of the handles that tries again while again says so of the error.
+// transactWhile is transact on one of the handles, repeated while again agrees to the error.
 func (s *Store) transactWhile(ctx context.Context, db *sql.DB, what string, again func(error) bool, f func(context.Context, Querier) (bool, error)) error {
 	for try := 0; ; try++ {
 		err := s.once1(ctx, db, what, f)
@@ -35,8 +34,7 @@ func (s *Store) transactWhile(ctx context.Context, db *sql.DB, what string, agai
 	}
 }
 
-// backoff is how long to wait before the next try, with jitter so that the parties to a deadlock
-// do not meet again.
+// backoff is the pause before the next try, with jitter, so that the parties to a deadlock do not meet again.
 func backoff(try int) time.Duration {
 	d := time.Millisecond << min(try, 6)
 	return d/2 + time.Duration(rand.Int64N(int64(d)))
@@ -106,7 +104,7 @@ func (t *textTx) commit(ctx context.Context) error {
 	return t.Close()
 }
 
-// rollback gives the connection back without the transaction, or not at all.
+// rollback gives the connection back without the transaction, or closes it.
 func (t *textTx) rollback() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
