@@ -14,9 +14,9 @@ import (
 	"github.com/ringfence/ringfence/internal/vfs"
 )
 
-// lockPatience is how long the write lock may be in one hand before it is said in the log. It is
-// held for microseconds: whoever has it longer is stopped, or hangs in the file system. Lock files are never
-// unlinked: two processes would hold two locks of one name.
+// lockPatience is how long one process may hold the write lock before a warning. The lock is held for
+// microseconds: a longer holder is stopped, or hangs in the file system. Lock files are never unlinked: two
+// processes would hold two locks of one name.
 const lockPatience = time.Second
 
 // lockPause is how soon a lock is asked for again: most are let go within microseconds. Once its
@@ -27,11 +27,11 @@ const (
 	longestLockPause = 10 * time.Millisecond
 )
 
-// errNotLetGo says that somebody has a lock and does not let go of it.
+// errNotLetGo says that another process holds a lock for too long.
 var errNotLetGo = errors.New("another process, probably stopped, does not let go of the lock")
 
-// lockWrite takes the write lock through f, one of the files that it can be taken through. Nobody
-// can take it from a process that lives, so it waits until then; but not in silence.
+// lockWrite takes the write lock through f, one of the files that it can be taken through. A live holder keeps
+// it, so lockWrite waits, with a warning.
 func (s *store) lockWrite(f vfs.File, until <-chan struct{}) error {
 	won, err := f.TryLock(true)
 	if err == nil && !won {
@@ -57,7 +57,7 @@ func lockWithin(ctx context.Context, f vfs.File, slow func()) error {
 
 // lockUntil takes a lock, or is errNotLetGo when it does not get it until then. A kernel lock that was
 // asked for can't be taken back, so it is asked for again and again. slow is called once, when
-// somebody does not let go.
+// a holder does not release it.
 func lockUntil(then <-chan struct{}, f vfs.File, slow func()) error {
 	start, longest := time.Now(), busyLockPause
 	for pause := lockPause; ; pause = min(2*pause, longest) {
@@ -116,8 +116,8 @@ func (l *fileLog) tryLock() (unlock func(), won bool, err error) {
 	return signed(f), true, nil
 }
 
-// signed writes into the lock file of the log who has the lock, for those who wait for it, until it is
-// unlocked. Where that can't be written, on a full disk, nobody stands there.
+// signed writes the PID of the holder into the lock file of the log, for the messages of waiters, until it is
+// unlocked. On a full disk there is none.
 func signed(f vfs.File) (unlock func()) {
 	if _, err := f.WriteAt(fmt.Appendf(nil, "%-*d\n", signatureBytes-1, os.Getpid()), 0); err != nil {
 		_ = f.Truncate(0)
@@ -132,7 +132,7 @@ func signed(f vfs.File) (unlock func()) {
 // process that was killed.
 const signatureBytes = 20
 
-// signature is the PID of who has the lock of the log; 0: none stands there. For a moment after it was
+// signature is the PID of the holder of the log's lock; 0: none stands there. For a moment after it was
 // taken it may be that of a holder that was killed.
 func signature(f vfs.File) int {
 	b := make([]byte, signatureBytes)
@@ -141,7 +141,7 @@ func signature(f vfs.File) int {
 	return pid
 }
 
-// holderWatch watches a holder of the write lock while somebody waits for it.
+// holderWatch watches the holder of the write lock while a goroutine waits for it.
 type holderWatch struct {
 	s *store
 

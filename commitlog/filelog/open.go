@@ -10,34 +10,32 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// Opening a topic decides whether its control page can be believed. The page lies in dirty memory
-// that belongs to a file, and is true as long as somebody has the topic open: all share that
-// memory, and each store to it leaves it true. When nobody has it open, it may have become any
-// older state of itself: the host was down, or the file system had an error and was mounted anew,
-// or this is a snapshot of its disk. No word in the page can tell, since every word may be old, and
-// the host's boot id can't either. Locks can: they live and die with processes.
+// Opening a topic decides whether its control page is true. The page lies in dirty memory of a file. While any
+// process has the topic open, all share that memory, and each store to it leaves it true. When no process has
+// the topic open, the page may become any older state of itself: the host was down, the file system was
+// mounted anew after an error, or this is a snapshot of its disk. No word in the page can tell, since every
+// word may be old. The host's boot id can't tell either. Locks can: they live and die with processes.
 //
-//	alive.lock  is held shared by everybody for whom the page is true, from opening to closing
-//	open.lock   is held exclusively by who is opening, while that is decided
+//	alive.lock  held shared by each process for which the page is true, from opening to closing
+//	open.lock   held exclusively by the opening process, until that is decided
 //
-// Who opens takes open.lock and then tries alive.lock exclusively. If that is had, nobody has the
-// topic open: the page is a hint, and recovery makes it say what the segments say. In any case
-// alive.lock is taken shared then, and open.lock let go.
+// The opener takes open.lock and then tries alive.lock exclusively. If it gets that, no process has the topic
+// open: the page is a hint, and recovery makes it say what the segments say. In any case the opener then takes
+// alive.lock shared and releases open.lock.
 //
-// Why that holds. Only who has open.lock takes alive.lock, so there is one at a time; all others
-// who hold it took it shared, at the end of the same steps, and the page was true then and has been
-// since. So if exclusive is refused, the page is true. If it is granted, nobody relies on the page,
-// and nobody can begin to before the recovery is over. Exclusive becomes shared in two steps, the
-// kernel lets go in between, but nobody else can take it in that gap: they lack open.lock. The
-// last of the others may close, or be killed, between the refusal and the shared lock: the page is
-// what it left, since a file system of which the opener has files open is not mounted anew. Who
-// dies while it recovers loses both locks, and the next one recovers again: nothing says that the
-// page is ready, so nothing can say it wrongly.
+// Why that holds. Only the holder of open.lock takes alive.lock, so there is one at a time. All other holders
+// took it shared, at the end of the same steps: the page was true then and has been since. So a refusal proves
+// that the page is true. A grant proves that no process relies on the page, and none can begin to before the
+// recovery is over. Exclusive becomes shared in two steps, and the kernel releases the lock in between; but no
+// process can take it in that gap without open.lock. The last other process may close, or be killed, between
+// the refusal and the shared lock: the page is what it left, since the opener has files open and their file
+// system is not mounted anew. A process that dies while it recovers loses both locks, and the next one
+// recovers again: nothing says that the page is ready, so nothing can say it wrongly.
 //
-// Who takes alive.lock without these steps, even for a moment, makes the next one believe a page
-// that may be old. So Inspect, which wants to know whether somebody lives, takes both, in that order.
+// A process that took alive.lock without these steps, even for a moment, would make the next one believe an old
+// page. So Inspect, which asks whether any process has the topic open, takes both locks, in that order.
 
-// openFiles opens the files of a store, and recovers the topic when nobody has it open.
+// openFiles opens the files of a store, and recovers the topic when no process has it open.
 func (s *store) openFiles(ctx context.Context) (err error) {
 	if s.writeLock, err = s.fs.OpenFile("write.lock", os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return explain("open the write lock", err)
@@ -49,7 +47,7 @@ func (s *store) openFiles(ctx context.Context) (err error) {
 		return explain("open the sync lock", err)
 	}
 	if s.aliveLock, err = s.fs.OpenFile("alive.lock", os.O_RDWR|os.O_CREATE, 0o600); err != nil {
-		return explain("open the lock of who has the topic open", err)
+		return explain("open the lock of the processes with the topic open", err)
 	}
 	if s.page, err = page.Open(ctx, s.fs, "control", s.meta.Config.Partitions); err != nil {
 		return explain("open the control page", err)

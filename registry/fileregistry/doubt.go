@@ -7,20 +7,19 @@ import (
 	"github.com/ringfence/ringfence/internal/vfs"
 )
 
-// A sync that fails may have lost what it should have written: the kernel marks the pages clean and
-// tells of the error once to each descriptor that is open at that moment. One that is opened later
-// is not told, when somebody was. So whoever was told seals the generation, and all processes begin
-// a new one; but it may be killed before it does that.
+// A failed sync may have lost what it should have written: the kernel marks the pages clean and tells the error
+// once to each descriptor that is open at that moment. A later descriptor is not told. So the process that was
+// told seals the generation, and all processes begin a new one; but it may be killed before it does that.
 //
-// That is why every sync of a journal file leaves a mark, a count in the control page, from before
-// it begins until its error is known to all. Who opens a descriptor looks at the marks once: without
-// one, every error of before is known to all or still to be told. With one, and nobody alive who
-// syncs that file, the mark is of a dead process, and what it was told is lost: the generation is
-// sealed, so that its content is written again, into another file, before anybody is told that it
-// is durable. Whether somebody alive syncs is a kernel lock's to say, held shared by all who do.
+// So every sync of a journal file leaves a mark, a count in the control page, from before it begins until all
+// know its error. A process that opens a descriptor looks at the marks once. Without a mark, every earlier
+// error is known to all or still to be told. With a mark, and no living process that syncs that file, the mark
+// is of a dead process and its error is lost. The generation is then sealed: its content is written again, into
+// another file, before any process is told that it is durable. A kernel lock, held shared by all syncing
+// processes, tells whether one of them lives.
 //
-// The mark of a process that is stopped in a sync can't be told from that of a slow one. Nobody waits
-// for it: sealing is never wrong, and costs the writing of one snapshot.
+// The mark of a process that is stopped in a sync looks like that of a slow one. No process waits for it:
+// sealing is never wrong, and costs the writing of one snapshot.
 const doubtPatience = 20 * time.Millisecond
 
 var (
@@ -28,7 +27,7 @@ var (
 	errBusyLock = errors.New("the lock of the syncing processes could not be had")
 )
 
-// doubt makes everybody begin a new generation when the present one lies in journal file i.
+// doubt makes all processes begin a new generation when the present one lies in journal file i.
 func (c *control) doubt(i uint64) {
 	for {
 		gen := c.gen.Load()
@@ -41,8 +40,8 @@ func (c *control) doubt(i uint64) {
 	}
 }
 
-// seal says that a generation takes no more frames. A later one that is sealed stays sealed: who
-// says it of an earlier one may have been stopped for long.
+// seal says that a generation takes no more frames. A later sealed one stays sealed: the caller may have been
+// stopped for long.
 func (c *control) seal(gen uint64) {
 	for {
 		old := c.sealed.Load()
@@ -92,8 +91,8 @@ func (s *syncer) descriptor(i uint64) (vfs.File, error) {
 	return f, err
 }
 
-// errorsKnown tells whether every error of before is known to all, as far as it was told; false while
-// somebody alive may still have to say so.
+// errorsKnown tells whether all processes know every earlier error that was told; false while a living process
+// may still have to pass one on.
 func (s *syncer) errorsKnown(i uint64) (bool, error) {
 	mark := s.ctl.syncs[i]
 	if mark.Load() == 0 {
@@ -105,7 +104,7 @@ func (s *syncer) errorsKnown(i uint64) (bool, error) {
 	}
 	if mark.Load() != 0 {
 		s.ctl.doubt(i)
-		mark.Store(0) // the dead left it: who lives and syncs has the lock
+		mark.Store(0) // a dead process left it: a living one that syncs has the lock
 		err = errDoubtful
 	}
 	return true, errors.Join(err, s.files[i].Unlock())

@@ -1,4 +1,4 @@
-// Package fileregistry is a registry in a directory, shared by the processes of one host.
+// Package fileregistry is the registry in a directory that the processes of one host share.
 //
 // All of them append their transactions to one journal, in the order that a kernel lock gives
 // them, and hold the whole content in memory. A crash of a process is noticed through the

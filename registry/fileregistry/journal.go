@@ -251,7 +251,7 @@ func (j *journal) rotate(need int) error {
 // `rotating` names. What a file shows proves nothing: its header may be in the page cache only, and an
 // error of the disk may have left there what the page cache has no more. Under the lock.
 //
-// Of the one in force, which nobody knows to be durable after a recovery: it is written again. The next
+// The one in force is not known to be durable after a recovery: it is written again. The next
 // one will lie in the file of the one before, so that this comes first. Of the next one, whose writer
 // failed or died before it was in force: it is taken back, since the one in force goes on, and after a
 // power loss a stale header must not win.

@@ -14,22 +14,20 @@ import (
 	"github.com/ringfence/ringfence/internal/vfs"
 )
 
-// Whether the words of the control file are believed depends on who lives, not on what boot it is:
-// a file system that had an error and was mounted again, or a snapshot of a disk that was attached,
-// shows an older page within one boot.
+// Whether the words of the control file count depends on which processes live, not on the boot. A file system
+// that was mounted again after an error, or an attached snapshot of a disk, shows an older page within one
+// boot.
 //
-// Everybody who has the registry open holds a shared lock on `alive`. Whoever opens it tries that
-// lock exclusively. It gets it when nobody lives: then the page is a hint, and the content is
-// recovered from the journal. It does not get it when somebody lives who believes the page: then
-// the page is true, because whoever believes it has it mapped, through an open file, on a file
-// system that can't be unmounted meanwhile. A lock of the kernel goes with its process after the
-// process's last store.
+// Each process with the registry open holds a shared lock on `alive`. The opener tries that lock exclusively.
+// If it gets it, no process lives: the page is a hint, and the content is recovered from the journal. If it is
+// refused, the page is true: a living process has it mapped, through an open file, on a file system that can't
+// be unmounted meanwhile. The kernel releases a lock after the last store of its process.
 //
-// The change from exclusive to shared is not one step: the kernel takes the one lock away before it
-// gives the other. So all this happens under a second lock, `open`, that is held exclusively for
-// the time of opening: nobody but its holder ever locks `alive`, and the change can't be seen. The
-// living do not take part, so the one that made `alive` busy may die before the shared lock is
-// there; the page is then still as it was, since this process has the file open all along.
+// The change from exclusive to shared is not one step: the kernel releases the one lock before it gives the
+// other. So all this happens under a second lock, `open`, held exclusively while a process opens: only its
+// holder locks `alive`, and the change can't be seen. Living processes take no part, so the one that made
+// `alive` busy may die before the shared lock is there. The page is then still as it was, since this process
+// has the file open all along.
 //
 // Both are asked for without waiting in the kernel, so that Open ends with its context.
 const (
@@ -52,7 +50,7 @@ func (s *store) comeAlive(ctx context.Context) error {
 	return errors.Join(err, gate.Close())
 }
 
-// join is what happens under the lock of those who open.
+// join runs under the lock of the opener.
 func (s *store) join(ctx context.Context) error {
 	if err := s.checkFormat(); err != nil {
 		return err
@@ -93,7 +91,7 @@ func (s *store) load(alone bool) error {
 	return s.j.refresh(&ch)
 }
 
-// await asks for the lock of those who open until it is there or ctx ends.
+// await asks for the lock of the opener until it has it or ctx ends.
 func (s *store) await(ctx context.Context, gate vfs.File) error {
 	start := time.Now()
 	tick := time.NewTicker(lockEvery)
@@ -125,7 +123,7 @@ func (s *store) await(ctx context.Context, gate vfs.File) error {
 
 const signature = 20 // bytes: a PID, then spaces
 
-// sign says for messages who holds a lock. When it can't, they name process 0.
+// sign names the holder of a lock for messages. When it can't, they name process 0.
 func sign(f vfs.File, pid int) { _, _ = f.WriteAt(fmt.Appendf(nil, "%-*d\n", signature-1, pid), 0) }
 
 func signer(f vfs.File) int {
@@ -135,8 +133,8 @@ func signer(f vfs.File) int {
 	return pid
 }
 
-// directory is where the registry was when this process opened it. The files that it has open are those
-// of that directory for ever; what it looks for is whether anybody else can still find them.
+// directory is where the registry was when this process opened it. Its open files stay those of that directory;
+// it looks whether other processes can still find them.
 type directory struct {
 	fs   vfs.FS // in which the directory has its name
 	info fs.FileInfo

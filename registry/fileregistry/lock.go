@@ -9,10 +9,10 @@ import (
 )
 
 // The write lock orders the writers of all processes. It is the kernel's, on the control file, and
-// is held for microseconds: whoever has it longer is stopped, or hangs in the file system.
+// is held for microseconds: a longer holder is stopped, or hangs in the file system.
 //
 // A process asks for it again and again and never waits in the kernel (docs/design/file-registry.md), since a wait
-// there can't be called off: it would get a lock that nobody wants any more, and keep it. So a
+// there can't be called off: it would get a lock that is not wanted any more, and keep it. So a
 // process is in one of three states, and only try, giveUp and release move it:
 //
 //	idle   --try-->  wanted | held      wanted --giveUp--> idle
@@ -22,7 +22,7 @@ import (
 // never across the sync of a commit. The journal files are locked shared across each fdatasync of the syncer, and
 // exclusively for a look. While opening, open.lock comes before alive.lock, and is held across recovery.
 //
-// The word holder names whoever has the lock: stored after it was got, cleared before it is given
+// The word holder names the process with the lock: stored after it was got, cleared before it is given
 // back. Between the two it may name a holder that was killed, never one that lives.
 const (
 	lockNotice   = time.Second     // a writer that waits says so in the log, once
@@ -84,7 +84,7 @@ func (l *locker) try(now time.Time) (bool, error) {
 	return true, nil
 }
 
-// giveUp is for when nobody wants the lock any more.
+// giveUp ends the wish for the lock.
 func (l *locker) giveUp() {
 	if l.phase == wanted {
 		l.phase = idle
