@@ -316,3 +316,38 @@ func (a *app) valueOf(ctx context.Context, file string) ([]byte, error) {
 	}
 	return value, err
 }
+
+func (a *app) deadLettersShow() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show NAME ID",
+		Short: "Show one record that is not delivered, as a line of JSON",
+		Args:  cobra.ExactArgs(2),
+		RunE: a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
+			list, err := rf.Admin().ListDeadLetters(ctx, args[0], &admin.DeadLetterOptions{IDs: args[1:]})
+			if err != nil && len(list) == 0 {
+				return err
+			}
+			if len(list) == 0 {
+				return fmt.Errorf("subscription %q has no record %q that waits for a decision: %w", args[0], args[1], fault.NotFound)
+			}
+			return errors.Join(err, a.writeDeadLetters(list))
+		}),
+	}
+}
+
+// nameFirst lets the name of a subscription come before the verb, as in "dead-letters billing list".
+func nameFirst(args []string) []string {
+	at := slices.IndexFunc(args, func(s string) bool { return s == "dead-letters" || s == "dlq" })
+	if at < 1 || !slices.Contains([]string{"subscription", "subscriptions", "sub"}, args[at-1]) || at+2 >= len(args) {
+		return args
+	}
+	verb := func(s string) bool {
+		return slices.Contains([]string{"list", "show", "export", "redrive", "skip", "edit", "discard"}, s)
+	}
+	if verb(args[at+1]) || !verb(args[at+2]) {
+		return args
+	}
+	args = slices.Clone(args)
+	args[at+1], args[at+2] = args[at+2], args[at+1]
+	return args
+}

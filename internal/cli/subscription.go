@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os/exec"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -140,54 +139,6 @@ func (a *app) subscriptionList() *cobra.Command {
 				}
 				r.table([]string{"SUBSCRIPTION", "TOPIC", "ORDER", "SHARDS", "DEAD LETTERS", "STATE"}, rows)
 			})
-		}),
-	}
-}
-
-func (a *app) subscriptionDescribe() *cobra.Command {
-	return &cobra.Command{
-		Use:   "describe NAME",
-		Short: "Show a subscription: its policy, owners, lag, parked records, dead letters, breaker and limits",
-		Long: `Show a subscription: its policy, owners, lag, parked records and dead letters, whether
-what it is delivered to works (the breaker), and its limits with what is used of them.
-What only the owner of a shard knows it stores with its progress, at most once a
-second: how long ago that was is shown.`,
-		Args: cobra.ExactArgs(1),
-		RunE: a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-			v, err := rf.Admin().DescribeSubscription(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			d := shownSubscription(&v.Subscription)
-			v.Subscription = *d
-			problems := make([]error, len(v.Problems))
-			for i, p := range v.Problems {
-				problems[i] = errors.New(p)
-			}
-			return errors.Join(append(problems, a.emit(v, func(r *report) {
-				r.line("subscription %s of topic %s, ordered by %s", d.Name, d.Topic, string(d.Order))
-				r.line("up to %d attempts, pauses of %s to %s; dead letters: %s", d.Retry.MaxAttempts,
-					time.Duration(d.Retry.InitialMS)*time.Millisecond, time.Duration(d.Retry.MaxMS)*time.Millisecond, string(d.DeadLetters))
-				if e := v.Endpoint; e != nil {
-					r.line("delivered to %s%s", e.URL, endpointTerms(e))
-				}
-				if d.Filter != "" {
-					r.line("only what this is true of: %s", d.Filter)
-				}
-				limitLines(r, d, v.Limited)
-				endpointLines(r, v.EndpointLimits)
-				pauseLine(r, d)
-				breakerLines(r, v.Breaker)
-				setsTable(r, d)
-				backlogLine(r, &v.Backlog, time.Now())
-				switch {
-				case v.Group != nil:
-					r.line("")
-					groupTable(r, []api.Group{*v.Group})
-				case len(problems) == 0:
-					r.line("nobody has delivered it yet: %s", whoDelivers(a.program(), d))
-				}
-			}))...)
 		}),
 	}
 }

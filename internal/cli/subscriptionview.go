@@ -1,10 +1,284 @@
 package cli
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/api"
+	"github.com/ringfence/ringfence/subscription"
 )
 
-// timeOf is a time for people, also when it is 0.
-func timeOf(millis int64) string { return string(api.TimeOf(time.UnixMilli(millis))) }
+// backlogLine says how much is held back, and since when.
+func backlogLine(r *report, b *api.Backlog, now time.Time) {
+	parked := plural(int64(b.Parked.Records), "record")
+	if b.Parked.Keys > 0 {
+		parked += " of " + plural(int64(b.Parked.Keys), "key")
+	}
+	behind := ""
+	if b.Blocked > 0 {
+		behind = ", " + plural(int64(b.Blocked), "record") + " behind"
+	}
+	r.line("parked: %s%s; dead letters: %s%s%s", parked, oldestText(&b.Parked, now), thousands(int64(b.Dead.Records)), oldestText(&b.Dead, now), behind)
+}
+
+func oldestText(h *api.Heap, now time.Time) string {
+	if h.OldestAt == "" {
+		return ""
+	}
+	return ", oldest " + ageText(max(1, now.Sub(h.OldestAt.Time()).Milliseconds())) // whoever produced it may have another clock
+}
+
+// What the owners of shards tell with their progress: whether the breaker is open, and what is used of limits.
+
+func breakerLines(r *report, v *api.Breaker) {
+	if v == nil {
+		return
+	}
+	if v.State == "closed" {
+		r.line("breaker: closed")
+	}
+	for _, o := range v.Open {
+		shards := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(o.Shards)), ", "), "[]")
+		next := "one record is tried each second"
+		if string(o.Next) != "" {
+			next = "the next try is at " + string(o.Next)
+		}
+		r.line("breaker: open since %s at %s (shards %s): %q; %s", string(o.Since), o.Member, shards, o.Why, next)
+	}
+}
+
+func usedText(u *api.Used, now time.Time) string {
+	return fmt.Sprintf("%.4g a second, %d at once, as of %s ago", u.Rate, u.Running, ageText(max(1, now.Sub(u.At.Time()).Milliseconds())))
+}
+
+func endpointLines(r *report, v *api.EndpointLimits) {
+	if v == nil {
+		return
+	}
+	for _, m := range v.Members {
+		var most, here []string
+		if m.Rate > 0 {
+			most, here = append(most, fmt.Sprintf("%.4g a second", m.Rate)), append(here, fmt.Sprintf("%.4g a second", m.RateHere))
+		}
+		if m.Concurrency > 0 {
+			most, here = append(most, fmt.Sprintf("%d at once", m.Concurrency)), append(here, fmt.Sprintf("%d at once", m.ConcurrencyHere))
+		}
+		r.line("%s gets at most %s from all; of it the process of %s has %s", v.Origin, strings.Join(most, ", "), m.Member, strings.Join(here, ", "))
+	}
+	if v.Used != nil {
+		r.line("  all use %s", usedText(v.Used, time.Now()))
+	}
+}
+
+// stateOf is what a list says of a subscription.
+func stateOf(d *api.Subscription) string {
+	if d.Paused != nil {
+		return "paused"
+	}
+	return d.State
+}
+
+// pauseLine says that a subscription is paused.
+func pauseLine(r *report, d *api.Subscription) {
+	if d.Paused == nil {
+		return
+	}
+	why := ""
+	if d.Paused.Reason != "" {
+		why = ": " + d.Paused.Reason
+	}
+	r.line("paused since %s%s", d.Paused.Since, why)
+}
+
+// limitText says what bounds there are.
+func limitText(d *api.Subscription) string {
+	var bounds []string
+	if l := d.Limits; l != nil && l.Rate > 0 {
+		bounds = append(bounds, fmt.Sprintf("at most %s a second", plural(int64(l.Rate), "attempt")))
+	}
+	if l := d.Limits; l != nil && l.Concurrency > 0 {
+		bounds = append(bounds, fmt.Sprintf("at most %d at once", l.Concurrency))
+	}
+	if bounds == nil {
+		return "without a limit"
+	}
+	return strings.Join(bounds, ", ")
+}
+
+// limitLines show the limits of a subscription, and what each member has of them.
+func limitLines(r *report, d *api.Subscription, uses []api.MemberLimits) {
+	if d.Limits != nil {
+		r.line("%s", limitText(d))
+	}
+	for _, u := range uses {
+		if u.Backoff > 0 {
+			r.line("%s tries at most %.4g a second, as most are refused for want of capacity", u.Member, u.Backoff)
+		}
+		if d.Limits == nil {
+			continue
+		}
+		var parts []string
+		if d.Limits.Rate > 0 {
+			parts = append(parts, fmt.Sprintf("%.4g a second", u.Rate))
+		}
+		if d.Limits.Concurrency > 0 {
+			parts = append(parts, fmt.Sprintf("%d at once", u.Concurrency))
+		}
+		r.line("  of it %s has %s", u.Member, strings.Join(parts, ", "))
+		if u.Used != nil {
+			r.line("    and uses %s", usedText(u.Used, time.Now()))
+		}
+	}
+}
+
+// setsTable shows the shard sets of a subscription that has turned.
+func setsTable(r *report, d *api.Subscription) {
+	if len(d.Sets) == 1 {
+		of := ""
+		if n := d.Set().Storage; n > 0 {
+			of = fmt.Sprintf(" of storage topic %d", n)
+		}
+		r.line("%s%s", plural(int64(d.Set().Shards), "shard"), of)
+		return
+	}
+	r.line("")
+	grown := d.Sets[0].Storage+d.Set().Storage > 0
+	head, rows := []string{"SHARD SET", "SHARDS", "STATE", "SINCE", "PAUSE"}, make([][]cell, len(d.Sets))
+	if grown {
+		head = append(head, "STORAGE")
+	}
+	for i, s := range d.Sets {
+		since, pause := string(s.Since), ""
+		if s.PauseMS > 0 {
+			pause = (time.Duration(s.PauseMS) * time.Millisecond).String()
+		}
+		rows[i] = []cell{left(s.ID), number(int64(s.Shards)), left(s.State), left(since), left(pause)}
+		if grown {
+			rows[i] = append(rows[i], number(int64(s.Storage)))
+		}
+	}
+	r.table(head, rows)
+}
+
+// shownSubscription is a subscription without what may be a secret in the URL of its endpoint.
+func shownSubscription(d *api.Subscription) *api.Subscription {
+	if d.Endpoint == nil {
+		return d
+	}
+	shown, e := *d, api.Endpoint(subscription.Endpoint(*d.Endpoint).Shown())
+	shown.Endpoint = &e
+	return &shown
+}
+
+func endpointTerms(e *api.Endpoint) string {
+	text := ""
+	if e.TimeoutMS > 0 {
+		text += fmt.Sprintf(", in at most %s", time.Duration(e.TimeoutMS)*time.Millisecond)
+	}
+	if e.SecretFile != "" {
+		text += ", signed with the secret in " + e.SecretFile
+	}
+	if e.CloudEvents {
+		text += ", as CloudEvents"
+	}
+	return text
+}
+
+func (a *app) subscriptionDescribe() *cobra.Command {
+	return &cobra.Command{
+		Use:   "describe NAME",
+		Short: "Show a subscription: its policy, owners, lag, parked records, dead letters, breaker and limits",
+		Long: `Show a subscription: its policy, owners, lag, parked records and dead letters, whether
+what it is delivered to works (the breaker), and its limits with what is used of them.
+What only the owner of a shard knows it stores with its progress, at most once a
+second: how long ago that was is shown.`,
+		Args: cobra.ExactArgs(1),
+		RunE: a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
+			v, err := rf.Admin().DescribeSubscription(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			d := shownSubscription(&v.Subscription)
+			v.Subscription = *d
+			problems := make([]error, len(v.Problems))
+			for i, p := range v.Problems {
+				problems[i] = errors.New(p)
+			}
+			return errors.Join(append(problems, a.emit(v, func(r *report) {
+				r.line("subscription %s of topic %s, ordered by %s", d.Name, d.Topic, string(d.Order))
+				r.line("up to %d attempts, pauses of %s to %s; dead letters: %s", d.Retry.MaxAttempts,
+					time.Duration(d.Retry.InitialMS)*time.Millisecond, time.Duration(d.Retry.MaxMS)*time.Millisecond, string(d.DeadLetters))
+				if e := v.Endpoint; e != nil {
+					r.line("delivered to %s%s", e.URL, endpointTerms(e))
+				}
+				if d.Filter != "" {
+					r.line("only what this is true of: %s", d.Filter)
+				}
+				limitLines(r, d, v.Limited)
+				endpointLines(r, v.EndpointLimits)
+				pauseLine(r, d)
+				breakerLines(r, v.Breaker)
+				setsTable(r, d)
+				backlogLine(r, &v.Backlog, time.Now())
+				switch {
+				case v.Group != nil:
+					r.line("")
+					groupTable(r, []api.Group{*v.Group})
+				case len(problems) == 0:
+					r.line("nobody has delivered it yet: %s", whoDelivers(a.program(), d))
+				}
+			}))...)
+		}),
+	}
+}
+
+func (a *app) subscriptionWhy() *cobra.Command {
+	return &cobra.Command{
+		Use:   "why NAME KEY",
+		Short: "Say why records of a key are not delivered",
+		Long: `Say what holds the records of a key back: the record that is tried again or was given
+up, what it answered last, when it is tried next, and how many wait behind it. Of a
+record that is held in memory before it is parked only its owner knows.`,
+		Example: `  ringfence subscription why billing acct-42`,
+		Args:    cobra.ExactArgs(2),
+		RunE: a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
+			out, err := rf.Admin().ExplainKey(ctx, args[0], []byte(args[1]))
+			if err != nil && len(out) == 0 {
+				return err
+			}
+			return errors.Join(err, a.emit(out, func(r *report) {
+				if len(out) == 0 {
+					key := args[1]
+					if key == "" {
+						key = `""`
+					}
+					r.line("nothing of key %s is parked", key)
+				}
+				for _, b := range out {
+					r.line("shard %d, owner %s in epoch %d", b.Shard, dash(b.Owner), b.Epoch)
+					if b.Status == "delayed" {
+						r.line("%s is delayed, and due %s", b.ID, dash(string(b.Due)))
+						r.line("%s behind it", plural(int64(b.Followers), "record"))
+						continue
+					}
+					r.line("%s is %s after %s, first at %s: %s", b.ID, b.Status, plural(int64(b.Attempts), "attempt"), dash(string(b.FailedAt)), dash(b.Answer))
+					switch {
+					case b.Status == "retrying":
+						r.line("next attempt %s", dash(string(b.Due)))
+					case b.Ordered != "":
+						r.line("it is to be %s as soon as a process delivers the subscription", string(b.Ordered))
+					default:
+						r.line("until it is redriven, edited, skipped or discarded: ringfence subscription dead-letters redrive %s --id %s", args[0], b.ID)
+					}
+					r.line("%s behind it", plural(int64(b.Followers), "record"))
+				}
+			}))
+		}),
+	}
+}

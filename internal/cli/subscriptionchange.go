@@ -1,0 +1,226 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
+)
+
+func (a *app) subscriptionPause() *cobra.Command {
+	var opts admin.PauseSubscriptionOptions
+	cmd := &cobra.Command{
+		Use:   "pause NAME",
+		Short: "Deliver nothing of a subscription until it is resumed",
+		Long: `Deliver nothing of a subscription until it is resumed. Its members hear of it within
+a second or so: they begin no attempt any more, and end what is under way. Progress,
+order and what is parked stay, and so do dead letters, for which orders may be given.`,
+		Example: `  ringfence subscription pause billing --reason 'the bank is closed'`,
+		Args:    cobra.ExactArgs(1),
+	}
+	cmd.Flags().StringVar(&opts.Reason, "reason", "", "`why`, for people; one that is paused already keeps its own")
+	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
+		d, err := rf.Admin().PauseSubscription(ctx, args[0], &opts)
+		if err != nil {
+			return err
+		}
+		return a.emit(d, func(r *report) { r.line("subscription %s is paused", d.Name) })
+	})
+	return cmd
+}
+
+func (a *app) subscriptionResume() *cobra.Command {
+	return &cobra.Command{
+		Use:     "resume NAME",
+		Short:   "Deliver a subscription that is paused from where it was",
+		Example: `  ringfence subscription resume billing`,
+		Args:    cobra.ExactArgs(1),
+		RunE: a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
+			d, err := rf.Admin().ResumeSubscription(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return a.emit(d, func(r *report) { r.line("subscription %s goes on", d.Name) })
+		}),
+	}
+}
+
+func limitFlags(fl *pflag.FlagSet, rate, concurrency *int) {
+	fl.IntVar(rate, "rate", 0, "how many attempts all members begin in a second, at most (0: no bound)")
+	fl.IntVar(concurrency, "concurrency", 0, "how many attempts all members have under way, at most; each shard has one at least (0: no bound)")
+}
+
+func (a *app) subscriptionLimit() *cobra.Command {
+	var to api.Limits
+	cmd := &cobra.Command{
+		Use:   "limit NAME [--rate N] [--concurrency N]",
+		Short: "Change how much of a subscription is delivered in a second, and at once",
+		Long: `Change how many attempts in a second the members of a subscription begin together, and
+how many they have under way at the same time. What is not named stays as it is, and 0
+ends a bound. Members hear of it within a second or so; what they have begun goes on.
+An attempt that a limit holds back was none: it costs the record nothing.`,
+		Example: `  ringfence subscription limit billing --rate 100
+  ringfence subscription limit billing --rate 0 --concurrency 32`,
+		Args: cobra.ExactArgs(1),
+	}
+	fl := cmd.Flags()
+	limitFlags(fl, &to.Rate, &to.Concurrency)
+	cmd.MarkFlagsOneRequired("rate", "concurrency")
+	cmd.PreRunE = checked(func() error {
+		for name, n := range map[string]*int{"rate": &to.Rate, "concurrency": &to.Concurrency} {
+			if fl.Changed(name) && *n == 0 {
+				*n = api.NoLimit
+			}
+		}
+		return nil
+	})
+	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
+		d, err := rf.Admin().LimitSubscription(ctx, args[0], to, nil)
+		if err != nil {
+			return err
+		}
+		d = shownSubscription(d)
+		return a.emit(d, func(r *report) { r.line("subscription %s delivers %s", d.Name, limitText(d)) })
+	})
+	return cmd
+}
+
+func (a *app) subscriptionReshard() *cobra.Command {
+	var opts admin.ReshardSubscriptionOptions
+	var shards int
+	cmd := &cobra.Command{
+		Use:   "reshard NAME --shards N",
+		Short: "Change how many shards a subscription has, while it is delivered",
+		Long: `Change how many shards share the partitions of a subscription's topic: at most one for
+each partition. Members do it while they deliver: what is being delivered ends, and the
+new shards go on with all that is parked and all dead letters, in the order of each key.
+"subscription describe" shows how far it is, and how long a key had to wait at most.
+
+While a change is under way another one is a conflict (exit code 4). Without a member
+it waits for one.`,
+		Example: `  ringfence subscription reshard billing --shards 4 --dry-run
+  ringfence subscription reshard billing --shards 4`,
+		Args: cobra.ExactArgs(1),
+	}
+	cmd.Flags().IntVar(&shards, "shards", 0, "how many shards there are to be")
+	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only say what would be done")
+	_ = cmd.MarkFlagRequired("shards") // made just above
+	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
+		plan, err := rf.Admin().ReshardSubscription(ctx, args[0], shards, &opts)
+		if err != nil {
+			return err
+		}
+		return a.emit(plan, func(r *report) { reshardReport(r, plan) })
+	})
+	return cmd
+}
+
+func reshardReport(r *report, plan *api.Reshard) {
+	if plan.From == plan.To {
+		r.line("subscription %s has %s already", plan.Name, plural(int64(plan.From), "shard"))
+		return
+	}
+	verb := "turns"
+	if !plan.Begun {
+		verb = "would turn"
+	}
+	r.line("subscription %s %s from %s to %d; %s handed over, and nothing is delivered again", plan.Name, verb, plural(int64(plan.From), "shard"), plan.To,
+		plural(int64(plan.Parked), "parked record"))
+	r.line("")
+	rows := make([][]cell, len(plan.Shards))
+	for i, s := range plan.Shards {
+		rows[i] = []cell{number(int64(s.Shard)), left(numbers(s.Partitions)), left(numbers(s.After))}
+	}
+	r.table([]string{"SHARD", "PARTITIONS", "AFTER THE SHARDS OF NOW"}, rows)
+}
+
+// numbers shows a list that has no gaps.
+func numbers(all []int) string {
+	if len(all) == 1 {
+		return fmt.Sprint(all[0])
+	}
+	return fmt.Sprintf("%d to %d", all[0], all[len(all)-1])
+}
+
+func (a *app) subscriptionReset() *cobra.Command {
+	var opts admin.ResetSubscriptionOptions
+	var to string
+	var storage int
+	cmd := &cobra.Command{
+		Use:   "reset NAME --to WHERE",
+		Short: "Send a subscription back or forward in its topic, while it is delivered",
+		Long: `Send a subscription to another place: earliest, latest, an offset, a time such as
+2026-01-31T12:00:00Z, or an age such as -15m. Members do it while they deliver: what is
+being delivered ends, and everything from there on is delivered, each key in its order,
+also what was done, parked or a dead letter there. What is parked below stays parked, in
+front of what comes again of its key; --drop-parked leaves it behind.
+
+Of a topic that has grown, earliest is the oldest storage topic, latest the newest, and a
+time the one that has it; an offset is one of the storage topic that is delivered, and
+--storage names another. The storage topics after it follow.
+
+While another reset or a reshard is under way it is a conflict (exit code 4). Without a
+member it waits for one.`,
+		Example: `  ringfence subscription reset billing --to -15m --dry-run
+  ringfence subscription reset billing --to -15m
+  ringfence subscription reset billing --to 4711 --partition 3
+  ringfence subscription reset billing --to latest --drop-parked`,
+		Args: cobra.ExactArgs(1),
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&to, "to", "", "`where`: earliest, latest, an offset, a time or an age")
+	fl.IntVar(&storage, "storage", 0, "the `index` of the storage topic to begin in (default the one where the target lies)")
+	fl.IntSliceVar(&opts.Partitions, "partition", nil, "only this `partition`; may be repeated")
+	fl.BoolVar(&opts.DropParked, "drop-parked", false, "leave what is parked behind, and all dead letters: what lies below the new place is not delivered any more")
+	fl.BoolVar(&opts.DryRun, "dry-run", false, "only say what is delivered again, passed over and kept")
+	_ = cmd.MarkFlagRequired("to") // made just above
+	completeWith(cmd, "to", "earliest", "latest")
+	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
+		target, err := ringfence.ParseSeek(to)
+		if err != nil {
+			return err
+		}
+		if fl.Changed("storage") {
+			opts.Storage = &storage
+		}
+		out, err := rf.Admin().ResetSubscription(ctx, args[0], target, &opts)
+		if err != nil {
+			return err
+		}
+		return a.emit(out, func(r *report) { resetReport(r, out) })
+	})
+	return cmd
+}
+
+func resetReport(r *report, s *api.Reset) {
+	verb := "is sent"
+	if !s.Begun {
+		verb = "would be sent"
+	}
+	var again, skipped, anew, kept, dropped int64
+	rows := make([][]cell, len(s.Positions))
+	for i, p := range s.Positions {
+		again, skipped = again+p.Again, skipped+p.Skipped
+		anew, kept, dropped = anew+int64(p.Anew), kept+int64(p.Kept), dropped+int64(p.Dropped)
+		from := right("-")
+		if p.From >= 0 {
+			from = number(p.From)
+		}
+		rows[i] = []cell{
+			right(partitionName(p.Storage, p.Partition)), from, number(p.To), number(p.Next),
+			number(p.Again), number(p.Skipped), number(int64(p.Anew)), number(int64(p.Kept)), number(int64(p.Dropped)),
+		}
+	}
+	r.line("subscription %s %s to %s: %s delivered again, %d passed over", s.Name, verb, s.To, plural(again, "record"), skipped)
+	r.line("of what is parked or a dead letter %d begin anew, %d stay so, %d are dropped", anew, kept, dropped)
+	if s.Earlier > 0 {
+		r.line("%s of earlier storage topics %s", plural(int64(s.Earlier), "parked record"), map[bool]string{true: "go as well, if all partitions are sent", false: "stay so"}[s.DropParked])
+	}
+	r.line("")
+	r.table([]string{"PARTITION", "FROM", "TO", "END", "AGAIN", "SKIPPED", "ANEW", "KEPT", "DROPPED"}, rows)
+}
