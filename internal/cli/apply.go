@@ -22,16 +22,16 @@ func (a *app) applyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply -f FILE",
 		Short: "Make topics and subscriptions as a YAML file says",
-		Long: `Make the topics and subscriptions of a YAML file, or change those that are there, and
-show what changes. The fields are the flags of "topic create" and "subscription create";
-what is not named stays as it is. It never deletes anything: what the file does not name
-is left alone.
+		Long: `Make the topics and subscriptions of a YAML file, or change existing ones, and show
+what changes. The fields are the flags of "topic create" and "subscription create". A
+field that is not named stays as it is, and so does a topic or subscription that the
+file does not name: the command never deletes.
 
-Nothing is done when anything in the file is wrong, or can't be changed in place: every
-such field is told, with its line and what to use instead. Applied again, a file changes
-nothing; a run that was cut off is finished by the next one. When somebody else changes
-the same meanwhile that is a conflict (exit code 4). On a terminal it asks before records
-go by a new retention; --yes answers. Without a terminal it never asks.`,
+When a field is wrong or can't be changed in place, nothing is done, and every such
+field is named with its line and what to use instead. Applied again, a file changes
+nothing; the next run finishes one that was cut off. A change by another process
+meanwhile is a conflict (exit code 4). On a terminal it asks before a new retention
+drops records; --yes answers. Without a terminal it never asks.`,
 		Example: `  ringfence apply -f shop.yaml --dry-run
   cat topics.yaml | ringfence apply -f -
 
@@ -63,8 +63,11 @@ go by a new retention; --yes answers. Without a terminal it never asks.`,
 				return err
 			}
 			if plan.DryRun = dryRun; !dryRun {
-				if n := plan.Drops(); n > 0 && !yes && !a.confirm(ctx, fmt.Sprintf("Let about %s go?", plural(n, "record"))) {
-					return fmt.Errorf("%s was not applied: nobody said yes: %w", plan.File, fault.NotDone)
+				if n := plan.Drops(); n > 0 {
+					err = a.agreed(ctx, yes, fmt.Sprintf("Let about %s go?", plural(n, "record")), plan.File+" was not applied")
+				}
+				if err != nil {
+					return err
 				}
 				err = plan.Apply(ctx)
 			}

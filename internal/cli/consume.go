@@ -41,17 +41,16 @@ func (a *app) consumeCommand() *cobra.Command {
 		Use:   "consume TOPIC --group NAME",
 		Short: "Process records as a member of a consumer group",
 		Long: `Share the partitions of a topic with the other members of the group and process their
-records. Run it as often as you like, on as many partitions as you have: each
-partition has one owner at a time, and when a member dies the others go on from its
-checkpoints.
+records. Start as many members as you like: each partition has one owner at a time, and
+when a member dies, the others go on from its checkpoints.
 
-Each record is printed as one line of JSON; it counts as processed when the line was
-written. With --exec it counts as processed when the command exits 0; the command
-gets the same line on stdin and RINGFENCE_RECORD_TOPIC, _STORAGE, _PARTITION,
+Each record is printed as one line of JSON and counts as processed when the line was
+written. With --exec it counts as processed when the command exits 0. The command gets
+the same line on stdin and RINGFENCE_RECORD_TOPIC, _STORAGE, _PARTITION,
 _OFFSET, _EPOCH, _ATTEMPT, _TIMESTAMP and _KEY (no _KEY: there is none, or it holds a
-NUL byte). RINGFENCE_LOG and RINGFENCE_REGISTRY are kept from it, as they may hold
-passwords, unless --exec-stores is given. Another exit code means that the record is
-handed to it again, in order: later records of its key wait, those of other keys go on.
+NUL byte). It does not get RINGFENCE_LOG and RINGFENCE_REGISTRY, which may hold
+passwords, unless --exec-stores is given. After another exit code the record is handed
+to it again, in order: later records of its key wait, those of other keys go on.
 
 A key or value that is no UTF-8 is printed in base64, and "key_encoding" or
 "value_encoding" says so.
@@ -136,7 +135,7 @@ func (f *consumeFlags) check() error {
 	demand(o.SessionTTL <= 0 || o.SessionTTL >= registry.MinSessionTTL && o.SessionTTL <= registry.MaxSessionTTL,
 		"--session-ttl %s: expected %s to %s", o.SessionTTL, registry.MinSessionTTL, registry.MaxSessionTTL)
 	demand(!o.Static || o.Member != "", "--static needs --member: the ID is how the member is known again")
-	if f.group != "" { // otherwise that is said by who finds that it is required
+	if f.group != "" { // else cobra says that it is required
 		errs = append(errs, registry.CheckID("--group", f.group))
 	}
 	if o.Member != "" {
@@ -213,7 +212,7 @@ func answered(ctx context.Context, rf *ringfence.Client, group string) error {
 	return nil
 }
 
-// showProcessed tells a person who does not see the records how many there were, until ctx ends.
+// showProcessed shows the number of records on a terminal that does not show the records, until ctx ends.
 func (a *app) showProcessed(ctx context.Context, t *pipe.Tally) {
 	bar, ticker := a.newProgress()
 	defer ticker.Stop()

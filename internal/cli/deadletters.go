@@ -26,7 +26,7 @@ type chosen struct {
 	key string
 	all bool
 
-	decided bool // list those too that somebody has decided about
+	decided bool // list those too that are decided about
 
 	since string
 	after time.Time // what since says
@@ -104,9 +104,8 @@ func (a *app) deadLetters() *cobra.Command {
 		Long: `List, show, redrive, skip, edit and discard the records of a subscription that were
 given up. The name may come before the verb too: "dead-letters billing list". An order is
 written down, and the members of the subscription carry it out as soon as there are some.
-One about a record that somebody has decided about already, or that only waits behind one
-that failed, is a conflict (exit code 4), one about a record that was never given up is
-"not found" (3).`,
+An order about a record that is decided about already, or that only waits behind a failed
+one, is a conflict (exit code 4); about a record that was never given up, "not found" (3).`,
 		Args:    cobra.ArbitraryArgs,
 		RunE:    a.needsSubcommand,
 		Aliases: []string{"dlq"},
@@ -123,14 +122,14 @@ func (a *app) deadLettersList() *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "list NAME",
-		Short: "List what is not delivered until somebody decides",
-		Long: `List the records of a subscription that are not delivered until somebody decides, in
-order of key and place: "failed" ones, which were given up, and "blocked" ones, which
-wait behind a failed one of their key. With --all also those about which somebody has
-decided: "redriven", "skipped", "discarded", "edited". JSON is one object a line.`,
+		Short: "List the records that wait for a decision",
+		Long: `List the records of a subscription that wait for a decision, in order of key and place:
+"failed" records were given up, and "blocked" records wait behind a failed one of their
+key. With --all also records that are decided about: "redriven", "skipped", "discarded",
+"edited". JSON is one object a line.`,
 		Args: cobra.ExactArgs(1),
 	}
-	cmd.Flags().BoolVar(&c.decided, "all", false, "also those that somebody has decided about")
+	cmd.Flags().BoolVar(&c.decided, "all", false, "also those that are decided about")
 	cmd.Flags().StringVar(&c.key, "key", "", "only those of this `key`")
 	c.moreFlags(cmd)
 	cmd.Flags().IntVar(&limit, "limit", 0, "at most so `many` (0: all)")
@@ -219,8 +218,9 @@ never asks.`
 		o.DryRun = dry || discards && !yes && a.asks()
 		n, err := order(rf.Admin(), ctx, args[0], o)
 		if err == nil && o.DryRun && !dry {
-			if n > 0 && !a.confirm(ctx, fmt.Sprintf("Finish %s of subscription %s undelivered?", plural(int64(n), "dead letter"), args[0])) {
-				return fmt.Errorf("no dead letter of subscription %q was discarded: nobody said yes: %w", args[0], fault.NotDone)
+			question := fmt.Sprintf("Finish %s of subscription %s undelivered?", plural(int64(n), "dead letter"), args[0])
+			if err := a.agreed(ctx, n == 0, question, fmt.Sprintf("no dead letter of subscription %q was discarded", args[0])); err != nil {
+				return err
 			}
 			o.DryRun = false
 			n, err = order(rf.Admin(), ctx, args[0], o)
@@ -246,7 +246,7 @@ func (a *app) deadLettersExport() *cobra.Command {
 		Short: "Write what is not delivered as lines of JSON, whatever --format says",
 		Args:  cobra.ExactArgs(1),
 	}
-	cmd.Flags().BoolVar(&c.decided, "all", false, "also those that somebody has decided about")
+	cmd.Flags().BoolVar(&c.decided, "all", false, "also those that are decided about")
 	cmd.Flags().StringVar(&c.key, "key", "", "only those of this `key`")
 	c.moreFlags(cmd)
 	cmd.PreRunE = checked(func() error { return c.check(cmd) })
@@ -300,7 +300,7 @@ func (a *app) valueOf(ctx context.Context, file string) ([]byte, error) {
 	}
 	f, err := storeurl.OpenFile(ctx, file)
 	switch {
-	case err != nil && ctx.Err() != nil: // a FIFO that nobody writes to
+	case err != nil && ctx.Err() != nil: // a FIFO without a writer
 		return nil, fmt.Errorf("--value-file: %w", err)
 	case errors.Is(err, os.ErrNotExist):
 		return nil, fmt.Errorf("--value-file: %w: %w", err, fault.NotFound)

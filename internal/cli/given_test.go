@@ -164,7 +164,7 @@ func TestSubscriptionsAreNamed(t *testing.T) {
 			t.Errorf("%s: %q; expected %q", line, stdout, want)
 		}
 	}
-	if _, stdout, _ := runLine(t, "subscription", "describe", "billing", "--data", data); !strings.Contains(stdout, "nobody has delivered it yet: ringfence subscription run billing\n") {
+	if _, stdout, _ := runLine(t, "subscription", "describe", "billing", "--data", data); !strings.Contains(stdout, "it was never delivered: start ringfence subscription run billing\n") {
 		t.Errorf("who has to deliver it is not told: %q", stdout)
 	}
 	_, _, stderr := runLine(t, "subscription", "create", strings.Repeat("a", 300), "--topic", "orders", "--data", data)

@@ -62,7 +62,7 @@ func (a *app) groupDescribe() *cobra.Command {
 	var every time.Duration
 	cmd := &cobra.Command{
 		Use:   "describe NAME",
-		Short: "Show who owns what, how far each partition got, and why",
+		Short: "Show the owner of each partition, how far it got, and why",
 		Long: `Show the members of a group and, for each partition: its owner, the epoch that fences
 former owners, the checkpoint, how many records lie behind it, how old the oldest of
 these is, and why the owner has it. It works with no member alive.`,

@@ -22,8 +22,8 @@ func (a *app) groupSeek() *cobra.Command {
 		Use:   "seek NAME --to WHERE",
 		Short: "Send a group, live or not, to another place in its topic",
 		Long: `Send a group to another place: earliest, latest, an offset, a time such as
-2026-01-31T12:00:00Z, or an age such as -15m. It may be running: its members go on
-from there, and what they were processing can't move the checkpoint any more.
+2026-01-31T12:00:00Z, or an age such as -15m. The group may be running: its members go
+on from there, and records that they were processing can't move the checkpoint.
 
 In a topic of several storage topics an offset needs --storage or --partition
 STORAGE/PARTITION. Where a partition goes back, those of later storage topics that
@@ -143,10 +143,10 @@ func (a *app) groupDelete() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete NAME",
 		Short: "Delete a group and its progress",
-		Long: `Delete a group and its progress; its topic stays. While it has live members that is a
-conflict (exit code 4); --force deletes it all the same, and one whose documents can't
-be read. On a terminal it asks first; --yes answers. Without a
-terminal it never asks.`,
+		Long: `Delete a group and its progress; its topic stays. A group with live members is a
+conflict (exit code 4). --force deletes it all the same, and also a group whose
+documents can't be read. On a terminal it asks first; --yes answers. Without a terminal
+it never asks.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeGroupArg,
 	}
@@ -168,8 +168,8 @@ terminal it never asks.`,
 			}
 			return a.emitDeletion(result)
 		}
-		if !yes && !a.confirm(ctx, fmt.Sprintf("Delete group %s and its progress in topic %s?", g.Name, g.Topic)) {
-			return fmt.Errorf("group %q was not deleted: nobody said yes: %w", g.Name, fault.NotDone)
+		if err := a.agreed(ctx, yes, fmt.Sprintf("Delete group %s and its progress in topic %s?", g.Name, g.Topic), fmt.Sprintf("group %q was not deleted", g.Name)); err != nil {
+			return err
 		}
 		if err := rf.Admin().DeleteGroup(ctx, args[0], &admin.DeleteGroupOptions{Force: force}); err != nil {
 			return err

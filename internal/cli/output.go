@@ -17,7 +17,7 @@ import (
 )
 
 // emit prints a result on stdout: v as one JSON document, or what text makes of it. Both show
-// the same facts. A subscription is shown without what may be secret in it, whoever prints it.
+// the same facts. The URL of an endpoint is shown without its secrets.
 func (a *app) emit(v any, text func(*report)) error {
 	if d, ok := v.(*api.Subscription); ok {
 		v = shownSubscription(d)

@@ -10,7 +10,6 @@ import (
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/api"
-	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/ring"
 )
@@ -18,7 +17,7 @@ import (
 func (a *app) ringCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ring",
-		Short: "Share keys among processes: who handles which key right now",
+		Short: "Share keys among processes: which one handles a key right now",
 		Long: `A ring shares all keys among the processes that join it, with no records involved: each
 process asks whether a key is its own. In mode anchor keys are mapped to members by
 consistent hashing; in mode table to slots, each of which has one owner at a time,
@@ -99,7 +98,7 @@ func ownerText(r *report, d *api.RingOwner) {
 	case d.Mine != nil && *d.Mine:
 		r.line("%s → %s (%s), epoch %d%s", d.Key, r.paint(green, "mine"), d.Owner, d.Epoch, slot)
 	case d.Owner == "":
-		r.line("%s → %s%s", d.Key, r.paint(yellow, "nobody"), slot)
+		r.line("%s → %s%s", d.Key, r.paint(yellow, "no member"), slot)
 	default:
 		r.line("%s → %s, epoch %d%s", d.Key, d.Owner, d.Epoch, slot)
 	}
@@ -152,7 +151,7 @@ func (a *app) ringDelete() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete NAME",
 		Short: "Delete a ring that has no members",
-		Long: `Delete a ring and its history. While it has members that is a conflict (exit code 4).
+		Long: `Delete a ring and its history. A ring with members is a conflict (exit code 4).
 On a terminal it asks first; --yes answers. Without a terminal it never asks.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeRingArg,
@@ -163,8 +162,10 @@ On a terminal it asks first; --yes answers. Without a terminal it never asks.`,
 		case errors.Is(err, ring.ErrNotFound): // or its deletion was cut short: Delete finishes that
 		case err != nil:
 			return err
-		case !yes && !a.confirm(ctx, fmt.Sprintf("Delete ring %s?", args[0])):
-			return fmt.Errorf("ring %q was not deleted: nobody said yes: %w", args[0], fault.NotDone)
+		default:
+			if err := a.agreed(ctx, yes, fmt.Sprintf("Delete ring %s?", args[0]), fmt.Sprintf("ring %q was not deleted", args[0])); err != nil {
+				return err
+			}
 		}
 		if err := admin.NewRings(reg).DeleteRing(ctx, args[0]); err != nil {
 			return err

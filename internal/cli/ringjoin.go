@@ -25,17 +25,17 @@ func (a *app) ringJoin() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "join NAME",
 		Short: "Join a ring and ask it about keys",
-		Long: `Join a ring, which is made when it is new. Run it in several terminals and type keys: each
-line is a key, and the answer is who handles it, the same in every terminal. Then
+		Long: `Join a ring; a new one is made. Run it in several terminals and type keys: each line is
+a key, and the answer is the member that handles it, the same in every terminal. Then
 quit one of them, or kill it, and ask again.
 
   /status    the members, and how the keys are shared
   /refresh   read the ring from the store now
   /quit      leave; so do Ctrl-C, SIGTERM, SIGHUP and the end of the input
 
-A member that leaves drains: in mode anchor it still answers for its keys while the
-others do already (--drain), so that nothing falls in between; in mode table it
-stops first, and the others begin --drain later. Who joins and leaves is told on stderr.`,
+A member that leaves drains. In mode anchor it still answers for its keys while the
+others do already (--drain), so that no key is without an owner; in mode table it stops
+first, and the others begin --drain later. Joins and leaves are shown on stderr.`,
 		Example: `  ringfence ring join webhooks --member a
   printf 'user-1\nuser-2\n/status\n' | ringfence ring join webhooks
   ringfence ring join jobs --mode table --registry postgres://localhost/app`,
@@ -202,14 +202,14 @@ func (t *ringTalk) print(v any, text func(*report)) error {
 	return t.a.emit(v, text)
 }
 
-// changed notes who came and went.
+// changed notes the members that came and went.
 func (t *ringTalk) changed(old, now *ring.View) {
 	if old.Epoch == now.Epoch || now.Reason == "" {
 		return // slots moved, or the ring was just made
 	}
 	select {
 	case t.news <- fmt.Sprintf("* epoch %d: %s; %s", now.Epoch, now.Reason, plural(int64(len(now.Members)), "member")):
-	default: // so many that nobody reads them
+	default: // too many to read
 	}
 }
 

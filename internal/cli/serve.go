@@ -190,7 +190,7 @@ func (a *app) deliverer(ctx context.Context, rf *ringfence.Client, name string, 
 type endpointLimits struct{ rates, concurrencies []string }
 
 func (l *endpointLimits) register(fl *pflag.FlagSet) {
-	fl.StringSliceVar(&l.rates, "endpoint-rate", nil, "`ORIGIN=N`, as https://api.example.com=100: how many attempts all subscriptions that go there begin in a second, the same for all who deliver")
+	fl.StringSliceVar(&l.rates, "endpoint-rate", nil, "`ORIGIN=N`, as https://api.example.com=100: how many attempts all subscriptions that go there begin in a second, the same for all processes that deliver")
 	fl.StringSliceVar(&l.concurrencies, "endpoint-concurrency", nil, "`ORIGIN=N`: how many attempts all subscriptions that go there have under way at the same time; each process has one at least")
 }
 

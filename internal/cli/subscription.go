@@ -20,10 +20,10 @@ func (a *app) subscriptionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "subscription",
 		Short: "Deliver a topic in order per key, with retries, dead letters and their redrive",
-		Long: `A subscription delivers the records of a topic to an HTTP endpoint or a command, those
-of a key in order. A record that fails is tried again with growing pauses while only its
-key waits. When it is given up it becomes a dead letter, and its key waits until somebody
-redrives, edits, skips or discards it; then the rest of the key follows in order.`,
+		Long: `A subscription delivers the records of a topic to an HTTP endpoint or a command, the
+records of a key in order. A failing record is tried again with growing pauses while
+only its key waits. A record that is given up becomes a dead letter, and its key waits
+until you redrive, edit, skip or discard it; then the rest of the key follows in order.`,
 		Args:    cobra.ArbitraryArgs,
 		RunE:    a.needsSubcommand,
 		Aliases: []string{"subscriptions", "sub"},
@@ -44,9 +44,9 @@ func (a *app) subscriptionCreate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create NAME --topic TOPIC",
 		Short: "Make a subscription; one that is there keeps its policy",
-		Long: `Make a subscription. One that is there already with the same topic and order keeps its
-policy, whatever is asked for, and says on stderr which settings differ; with another
-topic or order it is a conflict (exit code 4).`,
+		Long: `Make a subscription. An existing one of the same topic and order keeps its policy, and
+the settings that differ are named on stderr; one of another topic or order is a
+conflict (exit code 4).`,
 		Example: `  ringfence subscription create billing --topic payments --attempts 5 --dead-letters block
   ringfence subscription create invoices --topic payments --endpoint https://api.example.com/in --secret-file /etc/ringfence/invoices`,
 		Args: cobra.ExactArgs(1),
@@ -157,11 +157,11 @@ func (a *app) subscriptionDelete() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete NAME",
 		Short: "Delete a subscription, its progress and its dead letters",
-		Long: `Delete a subscription with its progress and its internal topics; its topic stays.
-While it has live members, or parked records or dead letters, that is a conflict (exit
-code 4) unless --force ends the members and drops those records. A deletion that was
-interrupted is finished by repeating it. On a terminal it asks first; --yes answers.
-Without a terminal it never asks.`,
+		Long: `Delete a subscription with its progress and its internal topics; its topic stays. A
+subscription with live members, parked records or dead letters is a conflict (exit
+code 4), unless --force ends the members and drops those records. Repeat an
+interrupted deletion to finish it. On a terminal it asks first; --yes answers. Without
+a terminal it never asks.`,
 		Example: `  ringfence subscription delete billing --dry-run
   ringfence subscription delete billing --force --yes`,
 		Args: cobra.ExactArgs(1),
@@ -174,11 +174,11 @@ Without a terminal it never asks.`,
 			look := opts
 			look.DryRun = true
 			if err := rf.Admin().DeleteSubscription(ctx, args[0], &look); err != nil {
-				return err // before somebody is asked
+				return err // before the question
 			}
 		}
-		if !opts.DryRun && !yes && !a.confirm(ctx, fmt.Sprintf("Delete subscription %s, its progress and what it has parked?", args[0])) {
-			return fmt.Errorf("subscription %q was not deleted: nobody said yes: %w", args[0], fault.NotDone)
+		if err := a.agreed(ctx, opts.DryRun || yes, fmt.Sprintf("Delete subscription %s, its progress and what it has parked?", args[0]), fmt.Sprintf("subscription %q was not deleted", args[0])); err != nil {
+			return err
 		}
 		if err := rf.Admin().DeleteSubscription(ctx, args[0], &opts); err != nil {
 			return err

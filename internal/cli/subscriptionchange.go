@@ -17,9 +17,9 @@ func (a *app) subscriptionPause() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pause NAME",
 		Short: "Deliver nothing of a subscription until it is resumed",
-		Long: `Deliver nothing of a subscription until it is resumed. Its members hear of it within
-a second or so: they begin no attempt any more, and end what is under way. Progress,
-order and what is parked stay, and so do dead letters, for which orders may be given.`,
+		Long: `Deliver nothing of a subscription until it is resumed. Within a second or so its members
+begin no attempt any more and end those under way. Progress, order, parked records and
+dead letters stay; orders about dead letters may be given meanwhile.`,
 		Example: `  ringfence subscription pause billing --reason 'the bank is closed'`,
 		Args:    cobra.ExactArgs(1),
 	}
@@ -60,10 +60,10 @@ func (a *app) subscriptionLimit() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "limit NAME [--rate N] [--concurrency N]",
 		Short: "Change how much of a subscription is delivered in a second, and at once",
-		Long: `Change how many attempts in a second the members of a subscription begin together, and
-how many they have under way at the same time. What is not named stays as it is, and 0
-ends a bound. Members hear of it within a second or so; what they have begun goes on.
-An attempt that a limit holds back was none: it costs the record nothing.`,
+		Long: `Change how many attempts the members of a subscription begin together in a second, and
+how many they have under way at the same time. A bound that is not named stays as it
+is, and 0 ends a bound. Members follow within a second or so; attempts under way go on.
+A record that a limit holds back loses no attempt.`,
 		Example: `  ringfence subscription limit billing --rate 100
   ringfence subscription limit billing --rate 0 --concurrency 32`,
 		Args: cobra.ExactArgs(1),
@@ -97,12 +97,12 @@ func (a *app) subscriptionReshard() *cobra.Command {
 		Use:   "reshard NAME --shards N",
 		Short: "Change how many shards a subscription has, while it is delivered",
 		Long: `Change how many shards share the partitions of a subscription's topic: at most one for
-each partition. Members do it while they deliver: what is being delivered ends, and the
-new shards go on with all that is parked and all dead letters, in the order of each key.
-"subscription describe" shows how far it is, and how long a key had to wait at most.
+each partition. Members do it while they deliver: attempts under way end, and the new
+shards go on with all parked records and dead letters, in the order of each key.
+"subscription describe" shows the progress, and the longest wait of a key.
 
-While a change is under way another one is a conflict (exit code 4). Without a member
-it waits for one.`,
+A second change while one is under way is a conflict (exit code 4). Without a member
+the change waits for one.`,
 		Example: `  ringfence subscription reshard billing --shards 4 --dry-run
   ringfence subscription reshard billing --shards 4`,
 		Args: cobra.ExactArgs(1),
@@ -125,9 +125,9 @@ func reshardReport(r *report, plan *api.Reshard) {
 		r.line("subscription %s has %s already", plan.Name, plural(int64(plan.From), "shard"))
 		return
 	}
-	verb := "turns"
+	verb := "goes"
 	if !plan.Begun {
-		verb = "would turn"
+		verb = "would go"
 	}
 	r.line("subscription %s %s from %s to %d; %s handed over, and nothing is delivered again", plan.Name, verb, plural(int64(plan.From), "shard"), plan.To,
 		plural(int64(plan.Parked), "parked record"))
@@ -155,17 +155,17 @@ func (a *app) subscriptionReset() *cobra.Command {
 		Use:   "reset NAME --to WHERE",
 		Short: "Send a subscription back or forward in its topic, while it is delivered",
 		Long: `Send a subscription to another place: earliest, latest, an offset, a time such as
-2026-01-31T12:00:00Z, or an age such as -15m. Members do it while they deliver: what is
-being delivered ends, and everything from there on is delivered, each key in its order,
-also what was done, parked or a dead letter there. What is parked below stays parked, in
-front of what comes again of its key; --drop-parked leaves it behind.
+2026-01-31T12:00:00Z, or an age such as -15m. Members do it while they deliver: attempts
+under way end, and every record from there on is delivered, each key in its order, also
+records that were done, parked or dead letters. A record that is parked below that place
+stays parked, in front of its key's other records; --drop-parked leaves it behind.
 
 Of a topic that has grown, earliest is the oldest storage topic, latest the newest, and a
 time the one that has it; an offset is one of the storage topic that is delivered, and
 --storage names another. The storage topics after it follow.
 
-While another reset or a reshard is under way it is a conflict (exit code 4). Without a
-member it waits for one.`,
+A reset while another one or a reshard is under way is a conflict (exit code 4). Without
+a member it waits for one.`,
 		Example: `  ringfence subscription reset billing --to -15m --dry-run
   ringfence subscription reset billing --to -15m
   ringfence subscription reset billing --to 4711 --partition 3

@@ -31,7 +31,7 @@ func oldestText(h *api.Heap, now time.Time) string {
 	if h.OldestAt == "" {
 		return ""
 	}
-	return ", oldest " + ageText(max(1, now.Sub(h.OldestAt.Time()).Milliseconds())) // whoever produced it may have another clock
+	return ", oldest " + ageText(max(1, now.Sub(h.OldestAt.Time()).Milliseconds())) // the producer may have another clock
 }
 
 // What the owners of shards tell with their progress: whether the breaker is open, and what is used of limits.
@@ -137,7 +137,7 @@ func limitLines(r *report, d *api.Subscription, uses []api.MemberLimits) {
 	}
 }
 
-// setsTable shows the shard sets of a subscription that has turned.
+// setsTable shows the shard sets of a subscription that was resharded or reset.
 func setsTable(r *report, d *api.Subscription) {
 	if len(d.Sets) == 1 {
 		of := ""
@@ -195,9 +195,9 @@ func (a *app) subscriptionDescribe() *cobra.Command {
 		Use:   "describe NAME",
 		Short: "Show a subscription: its policy, owners, lag, parked records, dead letters, breaker and limits",
 		Long: `Show a subscription: its policy, owners, lag, parked records and dead letters, whether
-what it is delivered to works (the breaker), and its limits with what is used of them.
-What only the owner of a shard knows it stores with its progress, at most once a
-second: how long ago that was is shown.`,
+its endpoint or handler works (the breaker), and its limits with what is used of them.
+The owner of a shard stores what only it knows with its progress, at most once a
+second; the age of that is shown.`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 			v, err := rf.Admin().DescribeSubscription(ctx, args[0])
@@ -231,7 +231,7 @@ second: how long ago that was is shown.`,
 					r.line("")
 					groupTable(r, []api.Group{*v.Group})
 				case len(problems) == 0:
-					r.line("nobody has delivered it yet: %s", whoDelivers(a.program(), d))
+					r.line("it was never delivered: start %s", whoDelivers(a.program(), d))
 				}
 			}))...)
 		}),
@@ -243,8 +243,8 @@ func (a *app) subscriptionWhy() *cobra.Command {
 		Use:   "why NAME KEY",
 		Short: "Say why records of a key are not delivered",
 		Long: `Say what holds the records of a key back: the record that is tried again or was given
-up, what it answered last, when it is tried next, and how many wait behind it. Of a
-record that is held in memory before it is parked only its owner knows.`,
+up, its last answer, its next attempt, and how many records wait behind it. A record
+that its owner holds in memory before it is parked is not shown.`,
 		Example: `  ringfence subscription why billing acct-42`,
 		Args:    cobra.ExactArgs(2),
 		RunE: a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {

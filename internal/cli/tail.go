@@ -33,10 +33,10 @@ func (a *app) tailCommand() *cobra.Command {
 		Use:   "tail TOPIC",
 		Short: "Look at records as they come, without a group",
 		Long: `Print the records of a topic and wait for more, without a group: it keeps no progress,
-takes no partition from anybody, and changes nothing. Each record is one line of JSON,
-as "consume" prints it, with the epoch 0.
+owns no partition, and changes nothing. Each record is one line of JSON, as "consume"
+prints it, with the epoch 0.
 
-It begins with what comes from now on, or at --from: earliest, latest, an offset, a time
+It begins with records that come from now on, or at --from: earliest, latest, an offset, a time
 such as 2026-01-31T12:00:00Z, or an age such as -15m. The records of a partition, and
 those of a key, come in their order.
 

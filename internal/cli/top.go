@@ -242,7 +242,7 @@ func (s *topSnapshot) add(g *api.Group, last *topSnapshot) {
 			if old := last.find(&row); old != nil {
 				seconds := s.when.Sub(last.when).Seconds()
 				row.In = max(0, float64(row.End-old.End)/seconds)
-				row.Out = max(0, float64(row.done-old.done)/seconds) // less than none: somebody sought back
+				row.Out = max(0, float64(row.done-old.done)/seconds) // less than none: the group was sought back
 			}
 			total.In += row.In
 			total.Out += row.Out

@@ -48,9 +48,9 @@ func (a *app) topicCreate() *cobra.Command {
 partition, so the number bounds how many processes of a group share the work;
 "topic add-storage" raises it later.
 
-Creating a topic that is there already with the same shape is fine; with another
-shape it is a conflict (exit code 4). It keeps the retention that it has, and says so
-when another one was asked for: "topic alter" changes it.`,
+An existing topic of the same shape is fine; one of another shape is a conflict (exit
+code 4). It keeps its retention, and a different one that was asked for is named on
+stderr: "topic alter" changes it.`,
 		Example: `  ringfence topic create payments --partitions 8
   ringfence topic create clicks --partitions 32 --retention-age 168h --retention-bytes 10000000000`,
 		Args: cobra.ExactArgs(1),
@@ -150,9 +150,9 @@ func (a *app) topicDelete() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete NAME",
 		Short: "Delete a topic and its records",
-		Long: `Delete a topic and its records, for good. While a consumer group has progress in it
-that is a conflict (exit code 4) unless --force drops the groups' progress too.
-On a terminal it asks first; --yes answers. Without a terminal it never asks.`,
+		Long: `Delete a topic and its records, for good. A topic in which a consumer group has progress
+is a conflict (exit code 4), unless --force drops the progress too. On a terminal it
+asks first; --yes answers. Without a terminal it never asks.`,
 		Example: `  ringfence topic delete payments --dry-run
   ringfence topic delete payments --force --yes`,
 		Args:              cobra.ExactArgs(1),
@@ -169,8 +169,8 @@ On a terminal it asks first; --yes answers. Without a terminal it never asks.`,
 		if dryRun {
 			return a.emitDeletion(result)
 		}
-		if !yes && !a.confirm(ctx, fmt.Sprintf("Delete topic %s with about %s?", result.Name, plural(result.Records, "record"))) {
-			return fmt.Errorf("topic %q was not deleted: nobody said yes: %w", result.Name, fault.NotDone)
+		if err := a.agreed(ctx, yes, fmt.Sprintf("Delete topic %s with about %s?", result.Name, plural(result.Records, "record")), fmt.Sprintf("topic %q was not deleted", result.Name)); err != nil {
+			return err
 		}
 		if err := rf.Admin().DeleteTopic(ctx, args[0], &admin.DeleteTopicOptions{Force: force, ID: life}); err != nil {
 			return err
@@ -247,10 +247,18 @@ func (a *app) emitDeletion(d deletion) error {
 	})
 }
 
-// asks says whether a person is there who can be asked.
+// agreed asks unless the answer is yes already. The error says what was not done.
+func (a *app) agreed(ctx context.Context, yes bool, question, undone string) error {
+	if yes || a.confirm(ctx, question) {
+		return nil
+	}
+	return fmt.Errorf("%s: the answer was not yes: %w", undone, fault.NotDone)
+}
+
+// asks says whether a person can be asked.
 func (a *app) asks() bool { return isTerminal(a.stdin) && isTerminal(a.stderr) }
 
-// confirm asks a person, for as long as ctx; where nobody can be asked it is true.
+// confirm asks a person, for as long as ctx; without a terminal it is true.
 func (a *app) confirm(ctx context.Context, question string) bool {
 	if !a.asks() {
 		return true

@@ -10,7 +10,6 @@ import (
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/api"
-	"github.com/ringfence/ringfence/internal/fault"
 )
 
 func (a *app) topicAlter() *cobra.Command {
@@ -20,12 +19,12 @@ func (a *app) topicAlter() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "alter NAME",
 		Short: "Change the retention of a topic",
-		Long: `Change the retention of a topic that is there. What is not named stays as it is. Other
-processes that have the topic open follow within a minute.
+		Long: `Change the retention of an existing topic. A bound that is not named stays as it is.
+Other processes that have the topic open follow within a minute.
 
-It says first about how many records are due to go then, by partition; --dry-run only
-says it. What a group has not processed stays until it has, unless the retention is
-forced. On a terminal it asks before records go; --yes answers. Without a terminal it
+It shows about how many records of each partition are due to go; --dry-run changes
+nothing. A record that a group has not processed stays until it is, unless the retention
+is forced. On a terminal it asks before records go; --yes answers. Without a terminal it
 never asks.`,
 		Example: `  ringfence topic alter payments --retention-age 24h --dry-run
   ringfence topic alter payments --retention-age 168h --retention-bytes 0`,
@@ -59,8 +58,9 @@ never asks.`,
 			return err
 		}
 		if !dryRun {
-			if n := dropped(change); n > 0 && !yes && !a.confirm(ctx, fmt.Sprintf("Let about %s of topic %s go?", plural(n, "record"), args[0])) {
-				return fmt.Errorf("the retention of topic %q was not changed: nobody said yes: %w", args[0], fault.NotDone)
+			n := dropped(change)
+			if err := a.agreed(ctx, n == 0 || yes, fmt.Sprintf("Let about %s of topic %s go?", plural(n, "record"), args[0]), fmt.Sprintf("the retention of topic %q was not changed", args[0])); err != nil {
+				return err
 			}
 			if change, err = rf.Admin().AlterTopic(ctx, args[0], r, &admin.AlterTopicOptions{Estimate: change}); err != nil {
 				return err

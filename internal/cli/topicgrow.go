@@ -180,13 +180,13 @@ func (a *app) topicRetire() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retire NAME",
 		Short: "Remove the storage topics that can't deliver anything any more",
-		Long: `Remove the storage topics that producers were switched away from, that have no record
-any more, and that every group is past; with what groups know of their partitions.
-Their indexes stay taken. The oldest goes first, and of each that stays it says why.
-No record goes by this: retention drops them, see "topic alter".
+		Long: `Remove the storage topics that take no new records, hold none, and are finished by every
+group, with the progress of groups in them. Their indexes stay taken. The oldest goes
+first, and the command says why each of the others stays. It removes no record:
+retention drops records, see "topic alter".
 
-Consumers do it by themselves every ten minutes or so; this is for those who do not
-want to wait. --dry-run only says what would be done.`,
+Consumers do it by themselves every ten minutes or so; use this command to do it now.
+--dry-run only says what would be done.`,
 		Example: `  ringfence topic retire payments --dry-run
   ringfence topic retire payments`,
 		Args:              cobra.ExactArgs(1),

@@ -69,7 +69,7 @@ func renderTopic(r *report, t *api.Topic) {
 	r.line("%s kept at most", plural(t.Kept, "record"))
 }
 
-// renderStorages shows the storage topics of a topic that grew, and who has finished which.
+// renderStorages shows the storage topics of a topic that grew, and the groups that finished each.
 func renderStorages(r *report, t *api.Topic) {
 	var rows [][]cell
 	for _, s := range t.Storage {
