@@ -1,6 +1,8 @@
 package ringfence_test
 
 import (
+	"go.uber.org/goleak"
+
 	"context"
 	"errors"
 	"fmt"
@@ -90,3 +92,5 @@ func TestTheCodeOfTheGuideToRingsHandlesItsKey(t *testing.T) {
 		t.Errorf("handled %q under epoch %d, %v; want paid, and an epoch", handled, under, err)
 	}
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -1,4 +1,4 @@
-package ringfence_test
+package admin_test
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"log"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
 )
 
 // A group can be looked at, and sent elsewhere, whether or not a member of it runs.
@@ -44,7 +45,7 @@ func ExampleClient_SeekGroup() {
 		fmt.Printf("checkpoint %d, lag %d, %s\n", u.Positions[0].Checkpoint, u.Lag, u.Phase)
 	}
 	show()
-	if _, err := rf.Admin().SeekGroup(context.Background(), "billing", ringfence.SeekOffset(1), nil); err != nil {
+	if _, err := rf.Admin().SeekGroup(context.Background(), "billing", ringfence.SeekOffset(1), &admin.SeekGroupOptions{Partitions: []int{0}}); err != nil {
 		log.Fatal(err)
 	}
 	show()
