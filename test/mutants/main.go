@@ -21,6 +21,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -48,12 +49,12 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, root, pattern string, parallel int) error {
+func run(ctx context.Context, root, pattern string, parallel int) (err error) {
 	match, err := regexp.Compile(pattern)
 	if err != nil {
 		return fmt.Errorf("-run: %w", err)
 	}
-	all, err := readCases(filepath.Join(root, "test/mutants/cases"))
+	all, err := readCases(filepath.Join(root, "test", "mutants", "cases"))
 	if err != nil {
 		return err
 	}
@@ -74,7 +75,7 @@ func run(ctx context.Context, root, pattern string, parallel int) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 
 	// Without a bug the tests pass; each package is built and run once.
 	var jobs []func() string
