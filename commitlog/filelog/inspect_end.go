@@ -9,11 +9,11 @@ import (
 	"github.com/ringfence/ringfence/internal/vfs"
 )
 
-// Where the log ends decides what is damage. While somebody has the topic open its control page says so.
-// Else whoever opens it next will recover it, and Inspect decides as that will: what a power loss left
+// Where the log ends decides what is damage. While a process has the topic open its control page says so.
+// Else the next opening will recover it, and Inspect decides as that will: what a power loss left
 // behind the cut was never promised, so it is no damage, and will not be there.
 
-// readEnd is where the log ends; 0 when that can't be told: somebody is opening the topic at this moment,
+// readEnd is where the log ends; 0 when that can't be told: a process is opening the topic at this moment,
 // or its locks can't be had.
 func (in *inspector) readEnd() segment.Pos {
 	before, ok := isOpen(in.dir)
@@ -32,8 +32,8 @@ func (in *inspector) readEnd() segment.Pos {
 	return end
 }
 
-// isOpen tells whether somebody has a topic open. It takes the locks of open.go for a moment, in the order
-// in which one who opens takes them, so nobody takes the page for true because of it.
+// isOpen tells whether a process has a topic open. It takes the locks of open.go for a moment, in the order
+// in which an opener takes them, so no process takes the page for true because of it.
 func isOpen(dir vfs.Dir) (yes, ok bool) {
 	turn, err := dir.OpenFile("open.lock", os.O_RDWR, 0)
 	if err != nil {

@@ -39,21 +39,21 @@ type batch struct {
 
 // appendQueue collects appends. mu is held for the encoding of one append at most.
 //
-// busy is the turn to commit: who sets it may take, and must look for more once it was given up.
-// So an append needs to wake the committer only when nobody has the turn.
+// busy is the turn to commit: the goroutine that sets it may take, and looks for more once it gave it up.
+// So an append needs to wake the committer only when no goroutine has the turn.
 type appendQueue struct {
 	limit int
-	kick  chan struct{} // capacity 1: there is something pending and nobody has the turn
+	kick  chan struct{} // capacity 1: something is pending and no goroutine has the turn
 	count atomic.Int64  // appends in cur; changed under mu
 	busy  atomic.Bool
-	last  int64 // appends that were taken last; owned by who has the turn
+	last  int64 // appends that were taken last; owned by the goroutine with the turn
 
 	mu     sync.Mutex
 	cur    *batch
 	spare  *batch
 	free   []*pending
-	room   chan struct{} // closed when cur was taken and somebody waited for it
-	full   bool          // somebody waits for room
+	room   chan struct{} // closed when cur was taken and a caller waited for it
+	full   bool          // a caller waits for room
 	closed bool
 }
 
@@ -129,7 +129,7 @@ func (in *appendQueue) addSeal(done func(int64, error)) error {
 	return nil
 }
 
-// wake has the committer look, unless somebody has the turn and will do so.
+// wake has the committer look, unless a goroutine has the turn and will do so.
 func (in *appendQueue) wake() {
 	if !in.busy.Load() {
 		in.kickOff()

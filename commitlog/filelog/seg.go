@@ -13,8 +13,8 @@ import (
 	"github.com/ringfence/ringfence/internal/vfs"
 )
 
-// Who reads a segment reads its mapping, and nobody locks it meanwhile. That is sound by two rules. A mapping
-// stays while somebody has a reference to it: take and put count them under segs.mu, and a segment that was
+// Readers read the mapping of a segment without a lock. That is sound by two rules. A mapping
+// stays while there is a reference to it: take and put count them under segs.mu, and a segment that was
 // forgotten or is one too many is unmapped when it has none. And the file may get another life under the
 // mapping, as retention hands it on as a later segment: readers verify what they have copied, and ask
 // recycled when that is not sound. A header stands twice in the file, first and at its end, so that one
@@ -23,7 +23,7 @@ import (
 // A descriptor is worth more the longer it is open: seg.hears says from where on it can prove a sync
 // (rewrite.go).
 
-// Segments stay mapped while nobody uses them: a reader that comes back to one has its pages at
+// Unused segments stay mapped: a reader that comes back to one has its pages at
 // hand. fewSegments may always stay; more of them up to maxOpenSegments, as long as their indexes
 // take no more memory than indexBytes, and indexBytesEach for each partition besides.
 const (
@@ -202,7 +202,7 @@ func (s *segs) made(n uint64, f vfs.File) (*seg, error) {
 	return s.keep(g)
 }
 
-// keep is g with a reference, or else what somebody opened meanwhile.
+// keep is g with a reference, or else the one that was opened meanwhile.
 func (s *segs) keep(g *seg) (*seg, error) {
 	if won := s.take(g.number, g); won != g {
 		return won, g.close()
@@ -294,7 +294,7 @@ func (s *segs) rest() {
 	}
 }
 
-// close closes all; nobody may use them any more.
+// close closes all; none may be used any more.
 func (s *segs) close() error {
 	s.mu.Lock()
 	open := s.open

@@ -32,13 +32,13 @@ type store struct {
 
 	aliveLock vfs.File // held shared: the page is true, see open.go
 	page      *page.Page
-	writeLock vfs.File // held only by who has the turn to commit
-	syncLock  vfs.File // held only by who has the turn to commit
+	writeLock vfs.File // held only by the committing goroutine
+	syncLock  vfs.File // held only by the committing goroutine
 	lazyLock  vfs.File // the sync lock, as the maintenance holds it
 	segs      *segs
 	in        *appendQueue
 	view      view
-	w         writer // owned by who has the turn to commit
+	w         writer // owned by the committing goroutine
 	watch     watcher
 	lowCache  lowCache
 	headers   headers
@@ -49,12 +49,12 @@ type store struct {
 	unlooked  atomic.Bool   // something was appended since the last look at the place
 	displaced atomic.Bool   // the directory is not in its place any more
 	dirty     atomic.Bool   // at level OS: bytes wait for the lazy sync
-	stuck     atomic.Bool   // somebody was said not to let go of the write lock
+	stuck     atomic.Bool   // a holder of the write lock was reported
 	duty      chan struct{} // capacity 1: the maintenance has something to look at
 
 	gate   gate           // calls under way
 	stop   chan struct{}  // closed first
-	over   chan struct{}  // closed lockPatience later: nobody waits for a lock any more
+	over   chan struct{}  // closed lockPatience later: no goroutine waits for a lock any more
 	joined sync.WaitGroup // the goroutines
 
 	handles int // guarded by fileLog.mu
@@ -62,7 +62,7 @@ type store struct {
 	err     error // of close
 }
 
-// openStore opens a topic, recovers it when nobody has it open, and starts its goroutines.
+// openStore opens a topic, recovers it when no process has it open, and starts its goroutines.
 func openStore(ctx context.Context, fsys vfs.FS, c *Config, name string) (*store, error) {
 	if err := c.checkUnlinked(fsys, topicDir(name)); err != nil {
 		return nil, fmt.Errorf("open topic %q: %w", name, err)
@@ -185,7 +185,7 @@ func (s *store) gone() bool {
 	return true
 }
 
-// spared is gone for who has the write lock: a deleter that did not get there is dead.
+// spared is gone for the holder of the write lock: a deleter that did not get there is dead.
 func (s *store) spared() bool {
 	if s.gone() {
 		return false

@@ -19,7 +19,7 @@ const (
 // sweepTime bounds what opening a log spends on what others left. The rest waits for the next.
 const sweepTime = 100 * time.Millisecond
 
-// sweepAtOpen removes what a crash, or somebody who gave up, left of topics.
+// sweepAtOpen removes what a crash, or a call that gave up, left of topics.
 func (l *fileLog) sweepAtOpen(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, sweepTime)
 	defer cancel()
@@ -52,8 +52,8 @@ func (l *fileLog) sweep(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// discard renames the directory of a topic that was never finished, when nobody is making it, so
-// that anybody may remove it. "": somebody has the lock of all topics, and may be at it.
+// discard renames the directory of a topic that was never finished, when no process is making it, so
+// that any process may remove it. "": another process has the lock of all topics, and may be making it.
 func (l *fileLog) discard(name string) (string, error) {
 	unlock, won, err := l.tryLock()
 	if err != nil || !won {
@@ -63,7 +63,7 @@ func (l *fileLog) discard(name string) (string, error) {
 	old := oldDir()
 	err = l.fs.Rename(name, old)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil // it was finished, or somebody else was faster
+		return "", nil // it was finished, or another process was faster
 	}
 	return old, err
 }

@@ -12,11 +12,11 @@ import (
 )
 
 // A broker applies what it reads of the metadata log in batches, and one step after another: of one
-// batch, first it tells its settings to who asks, then it begins to lead what it was elected for,
+// batch, first it answers with its settings, then it begins to lead what it was elected for,
 // and only then the appends go by the new settings. So a broker that tells of a seal may still be
 // about to lead without obeying it, if the seal and its election came in one batch. But it takes a
 // batch only when it is through with the one before. So there is a mark, which is set after every
-// broker told of the seal: who tells of the mark as well has obeyed the seal since before.
+// broker told of the seal: a broker that tells of the mark as well has obeyed the seal since before.
 
 // sealMark is a setting that means nothing on a topic that is not compacted, and says at sealMarked
 // that all brokers were seen to know the seal.
@@ -32,7 +32,7 @@ const knownPatience = 30 * time.Second
 // known waits until each broker that may lead a partition of the sealed topic refuses every append,
 // and returns leader epochs by partition: a leader of a lower one is deposed, and may not know.
 //
-// Who is fenced by the controller can't lead. It is not waited for if it does not answer: who comes
+// A broker that the controller fenced can't lead. It is not waited for if it does not answer: who comes
 // back has to read the metadata log before it may lead. See docs/design/seal-and-growth.md.
 func (s *store) known(ctx context.Context) ([]int32, error) {
 	limited, cancel := context.WithTimeout(ctx, knownPatience)
@@ -73,7 +73,7 @@ type view struct {
 // that they know.
 func (s *store) everywhere(ctx context.Context, fit func(map[string]string) bool) ([]int32, error) {
 	for n := 0; ; n++ {
-		gone := s.refresh(ctx) // who has replicas may have changed
+		gone := s.refresh(ctx) // the replicas may have moved
 		if errors.Is(gone, fault.NotFound) {
 			return nil, gone
 		}

@@ -12,7 +12,7 @@ import (
 )
 
 // A broker answers the requests of one connection one after another, so a long poll keeps its
-// connection busy until something comes, and a partition that somebody begins to wait for
+// connection busy until something comes, and a partition that a reader begins to wait for
 // meanwhile can't join it. So there are a few polls to a broker, each with its own connections: the first
 // one polls for long and for nearly everything; the others take in what comes in between, and hand it
 // over when the first one polls again.
@@ -34,7 +34,7 @@ const keepPolling = 30 * time.Second
 type interest struct {
 	on     bool      // it belongs to one
 	last   time.Time // of Wait
-	beyond bool      // who waits, waits for an offset above the end
+	beyond bool      // the reader waits for an offset above the end
 }
 
 // poller holds the long polls to one broker.
@@ -97,9 +97,9 @@ func (po *poller) add(p *partition) {
 	}
 }
 
-// run is a long poll until nobody is left in it. It is joined by the log's Close.
+// run is a long poll until no partition is left in it. It is joined by the log's Close.
 func (po *poller) run(k int) {
-	// The first polls are short: those who begin to wait at the same time come together soon.
+	// The first polls are short: readers that begin to wait at the same time come together soon.
 	wait := firstWait
 	for n := 0; ; {
 		list := po.gather(k)
@@ -143,7 +143,7 @@ func (po *poller) gather(k int) []want {
 	return list
 }
 
-// pollFrom is where a long poll of p begins: where somebody waits, or at the end if some reader
+// pollFrom is where a long poll of p begins: where a reader waits, or at the end if some reader
 // got there lately and will come back.
 func (p *partition) pollFrom(ctx context.Context) (from int64, ok bool) {
 	r := &p.read
@@ -210,11 +210,11 @@ func storesOf(list []want) map[*store]struct{} {
 	return set
 }
 
-// take buffers what a poll brought, and wakes who waits for it.
+// take buffers what a poll brought, and wakes its readers.
 func (p *partition) take(part *kmsg.FetchResponseTopicPartition, from int64) {
 	got := &feed{start: from, end: from}
 	if !follows(part.RecordBatches, from) {
-		part.RecordBatches = nil // who waits asks twice
+		part.RecordBatches = nil // the reader asks twice
 	}
 	got.add(part.RecordBatches, newAborts(part.AbortedTransactions))
 	r := &p.read
@@ -257,7 +257,7 @@ func (p *partition) beyond(ctx context.Context, offset int64) error {
 	return nil
 }
 
-// scatter takes partitions out of a long poll after a failure; those who wait bring them back, to the
+// scatter takes partitions out of a long poll after a failure; their readers bring them back, to the
 // broker that leads them then.
 func (po *poller) scatter(k int, list []want) {
 	po.mu.Lock()

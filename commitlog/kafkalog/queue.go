@@ -12,9 +12,9 @@ import (
 )
 
 // Each partition has a queue of what is to be produced, and one owner of it at a time, who set busy: the
-// caller of Append that found nobody, then a sender (sender.go), then what handles the answer, then what
+// caller of Append that found no owner, then a sender (sender.go), then what handles the answer, then what
 // finds out what became of an append (reconcile.go). So order within a partition needs no lock, and each
-// append is answered once, by whoever has it in hand. What waits is under mu: anybody may add to it.
+// append is answered once, by its owner. The waiting appends are under mu: any caller may add to them.
 
 // pending is an append that waits for its answer.
 type pending struct {
@@ -88,7 +88,7 @@ func (h *handle) Append(ctx context.Context, req *driver.AppendRequest, done fun
 	}
 }
 
-// push queues an append; true: nobody owns the partition, so the caller does now.
+// push queues an append; true: the partition had no owner, and the caller owns it now.
 func (q *queue) push(l *kafkaLog, x pending) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

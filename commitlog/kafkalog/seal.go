@@ -14,16 +14,15 @@ import (
 	"github.com/ringfence/ringfence/commitlog/driver"
 )
 
-// A topic of Kafka's can't be closed. What comes nearest is that its brokers refuse every batch as too large,
-// so a seal is a setting, max.message.bytes = 0. Two things are hard about it. A broker learns of a setting
-// some time after the controller has decided it, and one that is elected meanwhile may accept appends in
-// ignorance: known.go waits until no such broker is left. And the end has to be the one that everybody sees
-// for ever: it is asked of a leader of a known epoch, and taken when readers see all that this leader has
-// (await). Each step can be repeated by anybody, so whoever finds a topic with the setting finishes the seal
-// that somebody else began.
+// Kafka can't close a topic, but its brokers can refuse every batch as too large: a seal is the setting
+// max.message.bytes = 0. Two things are hard about it. A broker learns of a setting some time after the
+// controller decided it, and a leader that is elected meanwhile may accept appends in ignorance: known.go waits
+// until no such broker is left. And the end has to be final: it is asked of a leader of a known epoch, and
+// taken when readers see all that this leader has (await). Each step can be repeated by any process, so a
+// process that finds a topic with the setting finishes the seal that another one began.
 
 // markerHeader is the header of a marker: a record without key, value and timestamp that a seal
-// leaves at the end of each partition. Readers skip it; those who wait there look for the seal.
+// leaves at the end of each partition. Readers skip it; a waiting reader looks for the seal.
 const markerHeader = "ringfence-seal"
 
 func isMarker(h *header, r *rawRecord) bool {
@@ -91,8 +90,7 @@ func (h *handle) Seal(ctx context.Context) ([]int64, error) {
 	return h.s.seal(ctx)
 }
 
-// seal has four steps, each of which can be done again, by anybody, after a crash of whoever
-// began: a marker in each partition, which wakes those who wait; the topic's settings, from which
+// seal has four steps, and after a crash any process can repeat each of them: a marker in each partition, which wakes those who wait; the topic's settings, from which
 // on the seal is decided, because a broker that knows them refuses every batch; the wait until all
 // brokers that may lead go by them (known.go); and the ends, from leaders that are not older than
 // what those brokers know. See docs/design/seal-and-growth.md.

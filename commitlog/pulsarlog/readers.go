@@ -18,14 +18,14 @@ import (
 // either this is the end, or something is on its way, and a cursor that nothing comes from in time is given
 // up, as the client loses connections without a word.
 //
-// Waiting has the same shape, and a seal is what it may miss: the client tells nobody of one. So a marker,
-// which comes before a seal, makes those who wait ask more often for a while.
+// Waiting has the same shape, and a seal is what it may miss: the client does not report one. So a marker,
+// which comes before a seal, makes waiting readers ask more often for a while.
 
 const (
 	// keepCursors is how many readers of a partition are kept for callers that may read on.
 	keepCursors = 8
 	// recheck is how often a waiting reader asks whether the partition was terminated or deleted by
-	// something else than Ringfence, of which nobody is told.
+	// something else than Ringfence, which is not reported.
 	recheck = 20 * time.Second
 	// sealCheck is how often it asks after the marker of a seal, and how often at most.
 	sealCheck  = 50 * time.Millisecond

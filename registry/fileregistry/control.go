@@ -10,7 +10,7 @@ import (
 )
 
 // The control file is both the kernel lock that orders writers and one page of words that all
-// processes map. The words are true while somebody who believes them lives (life.go); whoever
+// processes map. The words are true while a process lives that has them mapped (life.go); a process that
 // comes later has them from the disk, in any older state, and takes them for a hint: synced and gen
 // are only ever stored after the sync that they tell of, so that whatever value of them reached the
 // disk is evidence. check tells a pair of them from bytes that something else left there.
@@ -21,7 +21,7 @@ import (
 //	 80  gen       the current journal generation; its file is journal-<gen mod 2>
 //	 88  sealed    the generation that takes no more frames: an fdatasync failed in it, or its
 //	               content was recovered, and what a lost future of it wrote may lie behind
-//	 96  holder    process that holds the lock, for messages; 0: nobody, or it has not said so yet
+//	 96  holder    process that holds the lock, for messages; 0: none, or it has not said so yet
 //	104  rotating  not 0 while it is not certain that the disk has the header of that generation, the
 //	               one in force or the next one (agreeHeaders)
 //	112  check     a function of synced and gen
@@ -99,7 +99,7 @@ type hint struct {
 	gen    uint64 // generation that was certainly in force, and durable
 }
 
-// hint is what nobody who lives vouches for; nothing when it does not fit together.
+// hint is what no living process vouches for; nothing when it does not fit together.
 func (c *control) hint() hint {
 	h := hint{c.synced.Load(), c.gen.Load()}
 	if c.magic.Load() != controlMagic || c.check.Load() != h.check() {
@@ -124,7 +124,7 @@ func (c *control) raiseSynced(lsn uint64) {
 }
 
 // vouch makes the present words a hint. Another process that raises one of them meanwhile does so
-// as well; whoever is last looks at the words last.
+// as well; the last one looks at the words last.
 func (c *control) vouch() {
 	for {
 		h := hint{c.synced.Load(), c.gen.Load()}

@@ -21,12 +21,12 @@ func (j *journal) openFiles() error {
 }
 
 // recover makes the words of the control file true again from the bytes of the journal, while
-// nobody else lives.
+// no other process lives.
 //
 // Transactions that were never durable may be gone, and their revisions are given out again; pieces
 // of them may lie behind the end. So nothing is ever appended to a generation that was recovered:
 // its successor has another nonce. When all is known to be durable, and no session is left over,
-// the successor is made by the first who writes; a process that only reads leaves everything as it
+// the first writer makes the successor; a process that only reads leaves everything as it
 // is. Otherwise it is made now. No session outlives all processes.
 func (j *journal) recover() error {
 	h := j.ctl.hint()
@@ -80,9 +80,9 @@ func (j *journal) recover() error {
 	return err
 }
 
-// postpone leaves the recovery to the first who finds room: where the disk copies on write, a full
+// postpone leaves the recovery to the first process that finds room: where the disk copies on write, a full
 // one has none for any write, not even for one in place. Until then nothing is known to be durable,
-// so that all who read or write are told that it is unavailable; sessions are ended by the keepers.
+// so that reads and writes are unavailable; sessions are ended by the keepers.
 func (j *journal) postpone(gen uint64) error {
 	j.ctl.gen.Store(gen)
 	if err := j.seal(); err != nil {
@@ -93,7 +93,7 @@ func (j *journal) postpone(gen uint64) error {
 	return j.refresh(&ignored)
 }
 
-// seal takes the recovered generation for the one in force, in which nobody writes.
+// seal takes the recovered generation for the one in force, which is not written to.
 func (j *journal) seal() (err error) {
 	j.ctl.written.Store(j.applied)
 	j.ctl.sealed.Store(j.hdr.gen)

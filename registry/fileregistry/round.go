@@ -5,16 +5,16 @@ import (
 )
 
 // A session's end is announced in its heartbeat word first and written to the journal after that;
-// the process that does the two may die in between, or may fail to write. So nobody keeps a list of
+// the process that does the two may die in between, or may fail to write. So no process keeps a list of
 // what is still to be done: each round of every process compares the words, the table of the journal
-// and what this process itself holds, and whatever disagrees is ended, by whoever sees it.
+// and what this process itself holds, and whatever disagrees is ended by the process that sees it.
 //
 //	table   word                     holder      it is
 //	has it  of another session       anybody     over: its end was written into the word, and the slot given away
 //	has it  dead                     anybody     over: its end was announced
 //	has it  stands still for its TTL another     over, and declared now
-//	has it  alive                    this, but nobody has it: over, its opening was given up
-//	has not whatever                 this        over: somebody wrote its end
+//	has it  alive                    this, but no process has it: over, its opening was given up
+//	has not whatever                 this        over: its end was written
 //
 // A word that another process has just declared is left to it for one round: it is writing the end.
 const (
@@ -71,7 +71,7 @@ func (k *sessionKeeper) mine(table []sessionInfo) (over []string) {
 		held[id] = true
 	}
 	k.mu.Unlock()
-	for _, info := range table { // older than held: what is in it and not in held is nobody's
+	for _, info := range table { // older than held: what is in it and not in held is of no process
 		if info.handle == k.s.handle && !held[info.id] {
 			declareDead(k.s.ctl.slot(info.slot), info.tag)
 			over = append(over, info.id)
@@ -152,7 +152,7 @@ func (k *sessionKeeper) ended(err error) {
 	k.ending, k.failed = false, err != nil
 }
 
-// lose ends this process's sessions: the directory that they are in is nobody's any more.
+// lose ends this process's sessions: the directory that they are in is gone.
 func (k *sessionKeeper) lose() {
 	k.mu.Lock()
 	own := make([]*session, 0, len(k.own))

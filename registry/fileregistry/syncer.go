@@ -10,7 +10,7 @@ import (
 	"github.com/ringfence/ringfence/internal/vfs"
 )
 
-// syncer makes written frames durable and answers those who wait for that. Everything that
+// syncer makes written frames durable and answers the callers that wait for that. Everything that
 // gathers while one fdatasync runs shares the next one, with other processes as well: whoever
 // synced last tells up to where in the control page.
 type syncer struct {
@@ -98,7 +98,7 @@ func (s *syncer) serve(queue []synced) {
 	}
 }
 
-// durable says whether nobody has to wait for what is below lsn.
+// durable tells whether all below lsn is durable.
 func (s *syncer) durable(lsn uint64) bool { return s.noSync || s.ctl.synced.Load() >= lsn }
 
 // sync returns when all below lsn is durable.
@@ -110,7 +110,7 @@ func (s *syncer) sync(lsn uint64) error {
 	for !s.durable(lsn) {
 		written := s.ctl.written.Load()
 		gen := s.ctl.gen.Load()
-		if written < lsn { // nobody's fault but the page's: it would be waited for for ever
+		if written < lsn { // the page is wrong: the wait would never end
 			return fmt.Errorf("the control file says that %d bytes were written, and %d were read: %w", written, lsn, fault.Corrupt)
 		}
 		if s.ctl.sealed.Load() == gen {
