@@ -1,8 +1,15 @@
-// Package subscription delivers the records of a topic in order per key, also of the keys whose
-// records fail: those are held for a moment, then parked in a journal and tried again, and become
-// dead letters when they are given up, which people redrive in order.
+// Package subscription delivers the records of a topic in order per key, also of keys whose records fail. A failing
+// record is held for a moment, then parked in a journal and tried again. When it is given up it becomes a dead letter,
+// which an operator redrives in order.
 //
-// Shard is the part of it that runs: one unit of a consumer group. It is the shell of
-// subscription/core: the journal's appends and its tail, the clock, and the pump of what is due.
-// Catalog keeps the definitions, and Look reads a journal as anybody may.
+// The package holds three things, a file for each subject:
+//
+//   - definitions: document.go, sets.go, decode.go; Catalog keeps them in the registry;
+//   - what operators ask and order: deadletters.go, order.go, why.go, backlog.go, reshard.go, grow.go, reset.go,
+//     delete.go, pause.go, limits.go;
+//   - members: subscriber.go follows a definition and is a member of the group of each shard set that has to run,
+//     unit.go puts a shard around the engine of each unit, handover.go lets one shard set follow another.
+//
+// Package shard is one shard at work, package core its pure state. What is parked is named by offsets of the topic, and
+// only the journals know of it, so whatever moves or deletes groups and topics asks here first (guard.go).
 package subscription

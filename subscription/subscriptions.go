@@ -1,13 +1,3 @@
-// Package delivery delivers subscriptions: it makes a process a member of one, and does what admins order.
-//
-// A member consumes the topic as the group of the subscription's shard set, see package consumer: what is
-// around the engine of each unit is a shard (package subscription), which parks what fails, and delivers it
-// again. When the number of shards changes, another set with a group of its own goes on, and for a while a
-// member is in both: the shards of the old one end, each with a last record in its journal, and those of
-// the new one begin with what these have left.
-//
-// What is parked is named by offsets of the topic, and nobody knows of it but the journals. So whatever
-// moves or deletes groups and topics asks here first (guard.go).
 package subscription
 
 import (

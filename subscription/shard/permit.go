@@ -17,7 +17,7 @@ type underWay struct {
 func (s *Shard) underWay(own, there *slots) underWay {
 	u := underWay{own: own, there: there}
 	if s.limited() {
-		u.running = &s.told.running
+		u.running = &s.stats.running
 		u.running.Add(1)
 	}
 	return u
@@ -59,7 +59,7 @@ func (s *Shard) bounded(ctx context.Context, r *dispatch.Record, parked bool) er
 		return errNoToken
 	}
 	if u.running != nil {
-		s.told.begun.Add(1)
+		s.stats.begun.Add(1)
 	}
 	err = s.deliver(ctx, r, parked)
 	if late = err == nil && r.Late(); late {

@@ -72,7 +72,7 @@ type Shard struct {
 	slots     slots        // for attempts
 	paid      atomic.Int64 // tokens that parked records have which are about to be delivered
 	paidThere atomic.Int64 // the same, of the endpoint's rate
-	told      telling      // to people
+	stats     stats        // to people
 
 	gate   sync.Mutex // guards the next three; it is taken before mu, and before the engine's
 	paused pauses

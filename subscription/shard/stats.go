@@ -12,13 +12,13 @@ import (
 
 // What a shard tells people of its deliveries lies in the checkpoint of its unit, so that everybody sees what only
 // its owner knows: whether the circuit is open, and what is used of the limits. It goes with the progress that is
-// stored anyway, at most once in tellEvery, and of a circuit at once. Nothing reads it to decide anything.
+// stored anyway, at most once in statsEvery, and of a circuit at once. Nothing reads it to decide anything.
 
-// tellEvery is the shortest time between two looks at what is used, and over how long that is measured.
-const tellEvery = time.Second
+// statsEvery is the shortest time between two looks at what is used, and over how long that is measured.
+const statsEvery = time.Second
 
-// telling is what a shard has told.
-type telling struct {
+// stats is what a shard has told.
+type stats struct {
 	begun   atomic.Int64 // attempts, while there is any limit
 	running atomic.Int64 // of those, the ones under way
 
@@ -36,7 +36,7 @@ func (s *Shard) limited() bool {
 
 // Deliveries is what people are told of the shard; the same pointer as long as there is nothing new.
 func (s *Shard) Deliveries() *protocol.Deliveries {
-	t := &s.told
+	t := &s.stats
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
@@ -44,14 +44,14 @@ func (s *Shard) Deliveries() *protocol.Deliveries {
 		t.at = now
 	}
 	held, passed := s.cfg.Limits.ofCircuit().heldBack(now), now.Sub(t.at)
-	if passed < tellEvery && (held != nil) == (t.last != nil && t.last.HeldBack != nil) {
+	if passed < statsEvery && (held != nil) == (t.last != nil && t.last.HeldBack != nil) {
 		return t.last
 	}
 	told := protocol.Deliveries{At: now.UnixMilli(), HeldBack: held, Eased: round(s.cfg.Limits.ofRate().backedOff()), Endpoint: s.cfg.Endpoint.here()}
 	if t.last != nil {
 		told.Rate = t.last.Rate
 	}
-	if passed >= tellEvery {
+	if passed >= statsEvery {
 		begun := t.begun.Load()
 		told.Rate = round(float64(begun-t.was) / passed.Seconds())
 		t.at, t.was = now, begun

@@ -15,8 +15,8 @@ func TestTheRateThatWasToldOutlastsTheOpeningOfTheBreaker(t *testing.T) {
 		b := &circuit{}
 		s := &Shard{cfg: Config{Limits: &Limiter{circuit: b}}}
 		_ = s.Deliveries()
-		s.told.begun.Add(14)
-		time.Sleep(2 * tellEvery)
+		s.stats.begun.Add(14)
+		time.Sleep(2 * statsEvery)
 		if d := s.Deliveries(); d == nil || d.Rate != 7 || d.HeldBack != nil {
 			t.Fatalf("14 attempts in 2 s are told as %+v", d)
 		}

@@ -306,7 +306,6 @@ func TestAShardEndsNotBeforeItHasReadAll(t *testing.T) {
 	grow(t, rf, 8)
 	produceKeys(t, rf, "4")
 	rewrite(t, s, func(doc map[string]any) {
-		doc["format"] = 6
 		doc["sets"] = append(doc["sets"].([]any), map[string]any{"set": 1, "id": "aaaaaaaa", "storage": 1, "shards": 8, "state": "making"})
 	})
 	var d delivered
