@@ -9,7 +9,8 @@ GOLANGCI_VERSION := v2.14.0
 GOLANGCI      := $(BIN)/golangci-lint-$(GOLANGCI_VERSION)
 GREMLINS      := github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0
 SURVEY        ?= assign dispatch group/core subscription/core
-LICENSES      := github.com/google/go-licenses@v1.6.0
+LICENSES_VERSION := v1.6.0
+LICENSES      := $(BIN)/go-licenses-$(LICENSES_VERSION)
 
 # The folders that hold a go.mod: the main module, and the ones that keep heavy clients out of it.
 MODULES := $(sort $(patsubst ./%,%,$(patsubst %/,%,$(dir $(shell find . -name go.mod -not -path '*/testdata/*' -not -path './$(BIN)/*')))))
@@ -73,12 +74,11 @@ build-pulsar: toolchain ## Build bin/ringfence-pulsar, which knows Apache Pulsar
 	cd commitlog/pulsarlog && $(GO) build -trimpath -tags $(TAGS) -o ../../$(BIN)/ringfence-pulsar ./cmd/ringfence-pulsar
 
 .PHONY: notice
-notice: toolchain ## What goes with a release: the modules of each program with their licences, in bin/notice
-	@rm -rf $(BIN)/notice; mkdir -p $(BIN)/notice
-	@for p in .:cmd/ringfence commitlog/pulsarlog:cmd/ringfence-pulsar; do \
-		( cd $${p%:*}; GOFLAGS=-tags=$(TAGS) $(GO) run $(LICENSES) report ./$${p#*:} --ignore github.com/ringfence ) >$(BIN)/notice/$$(basename $$p).csv; \
-		( cd $${p%:*}; GOFLAGS=-tags=$(TAGS) $(GO) run $(LICENSES) save ./$${p#*:} --ignore github.com/ringfence --save_path $(CURDIR)/$(BIN)/notice/$$(basename $$p) ); \
-	done
+notice: setup $(LICENSES) ## What goes with a release: the modules of each program with their licences, in bin/notice
+	@rm -rf $(BIN)/notice; mkdir -p $(BIN)/notice; export GOFLAGS=-tags=$(TAGS); \
+	for p in .:ringfence commitlog/pulsarlog:ringfence-pulsar; do ( cd $${p%:*}; p=$${p#*:}; \
+		$(CURDIR)/$(LICENSES) report ./cmd/$$p --ignore github.com/ringfence >$(CURDIR)/$(BIN)/notice/$$p.csv; \
+		$(CURDIR)/$(LICENSES) save ./cmd/$$p --ignore github.com/ringfence --save_path $(CURDIR)/$(BIN)/notice/$$p ); done
 
 ##@ Checking
 
@@ -205,6 +205,11 @@ toolchain: ## Check the Go toolchain
 .PHONY: setup
 setup: toolchain ## Check the Go toolchain and download the modules of all checks
 	@for m in $(MODULES); do ( cd $$m && $(GO) mod download ) || exit 1; done
+
+$(LICENSES):
+	@mkdir -p $(BIN)
+	GOBIN=$(CURDIR)/$(BIN) $(GO) install github.com/google/go-licenses@$(LICENSES_VERSION)
+	@mv $(BIN)/go-licenses $@
 
 $(GOLANGCI):
 	@mkdir -p $(BIN)
