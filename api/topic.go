@@ -72,6 +72,9 @@ type StorageTopic struct {
 	Partitions []Partition `json:"partitions"`     // none of a retired one
 }
 
+// Size is how many partitions the storage topic has, or had before it was retired.
+func (s *StorageTopic) Size() int { return max(len(s.Partitions), len(s.Ends)) }
+
 // Retired says whether the storage topic is gone: all groups had finished it, and no record was left.
 func (s *StorageTopic) Retired() bool { return s.State == "retired" }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/api"
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/subscription"
 )
 
@@ -208,7 +209,7 @@ second; the age of that is shown.`,
 			v.Subscription = *d
 			problems := make([]error, len(v.Problems))
 			for i, p := range v.Problems {
-				problems[i] = errors.New(p)
+				problems[i] = problem(p)
 			}
 			return errors.Join(append(problems, a.emit(v, func(r *report) {
 				r.line("subscription %s of topic %s, ordered by %s", d.Name, d.Topic, string(d.Order))
@@ -236,6 +237,16 @@ second; the age of that is shown.`,
 			}))...)
 		}),
 	}
+}
+
+// problem is the error that a text tells of, with its kind for the exit code.
+func problem(text string) error {
+	for _, kind := range []error{fault.Conflict, fault.NotFound, fault.Invalid} {
+		if before, is := strings.CutSuffix(text, ": "+kind.Error()); is {
+			return fmt.Errorf("%s: %w", before, kind)
+		}
+	}
+	return errors.New(text)
 }
 
 func (a *app) subscriptionWhy() *cobra.Command {

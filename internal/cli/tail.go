@@ -102,8 +102,8 @@ func partitionsOf(t *api.Topic, names []string) (list []int, _ error) {
 		if err != nil || bad != nil || n < 0 || storage < 0 || found && (storage >= len(t.Storage) || n >= len(t.Storage[storage].Partitions)) {
 			return nil, fmt.Errorf("--partition %s: expected the number of a partition of topic %q, or STORAGE/PARTITION: %w", storeurl.Quote(name), t.Name, fault.Invalid)
 		}
-		for _, s := range t.Storage[:storage] {
-			n += len(s.Partitions)
+		for i := range storage {
+			n += t.Storage[i].Size()
 		}
 		list = append(list, n)
 	}
