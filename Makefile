@@ -21,7 +21,7 @@ CORE := ./assign ./commitlog ./commitlog/memlog ./consumer ./dispatch ./group/..
 # The packages that are not run as a whole under the race detector: they search many histories or crashes
 # in one goroutine (the detector takes 19 GB for those of page), or mostly start programs. `make race` runs
 # a sample of some of them.
-UNRACED := /(sim|crash|page|archtest|benchkit|cli|doctest|nemesis|mutants)$$
+UNRACED := /(sim|crash|page|archtest|cli|doctest|nemesis|mutants)$$
 
 # Pulsar's client has data races of its own where it connects again or the broker ends a topic:
 # tests that make it do so can't run under the detector.
@@ -87,8 +87,12 @@ t: toolchain ## After each edit: the core on stores in memory, and 300 simulated
 	@RINGFENCE_SIM=$${RINGFENCE_SIM:-300} $(GO) test -short -tags $(TAGS) $(TEST_FLAGS) $(CORE)
 
 .PHONY: test
-test: setup serving ## All tests of all modules, with the servers that are installed (make services-list)
+ifdef CI
+test: race unraced
+else
+test: setup serving ## All tests of all modules, with the servers that are installed (make services-list); with CI=true the fast ones under the race detector
 	@$(call served,$(call each,$(GO) test -tags $(TAGS) $(TEST_FLAGS) $(PACKAGES)))
+endif
 
 .PHONY: check
 check: format lint race unraced sim mutants ## Everything a change must pass
