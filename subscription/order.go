@@ -102,7 +102,7 @@ func notFailed(ctx context.Context, j *journals, waiting []entry, id string) err
 func (c *Subscriptions) giveOrder(ctx context.Context, j *journals, verb core.Verb, dead []entry, edited *commitlog.Record) ([]core.ID, error) {
 	name, life := j.Definition.Name, j.Definition.Life()
 	var late []core.ID
-	for until := time.Now().Add(turnPatience); ; {
+	for until := time.Now().Add(reshardPatience); ; {
 		var err error
 		if len(dead) > 0 {
 			late, err = j.order(ctx, verb, dead, edited)
@@ -123,7 +123,7 @@ func (c *Subscriptions) giveOrder(ctx context.Context, j *journals, verb core.Ve
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-time.After(turnEvery):
+		case <-time.After(reshardEvery):
 		}
 		var now []entry
 		if j, now, err = c.chosen(ctx, name, nil); err != nil {
@@ -135,8 +135,8 @@ func (c *Subscriptions) giveOrder(ctx context.Context, j *journals, verb core.Ve
 	}
 }
 
-// turnPatience is how long an order waits for the end of a turn.
-const turnPatience = 30 * time.Second
+// reshardPatience is how long an order waits for the end of a reshard.
+const reshardPatience = 30 * time.Second
 
 // order writes down what is to be done with dead letters; edited is the new record of the only one. It returns those
 // that were not dead letters any more when the order came, or of which an earlier one wants something.

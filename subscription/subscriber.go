@@ -44,8 +44,8 @@ type member struct {
 	err  error
 }
 
-// turnEvery is how often a member looks whether a turn is over.
-const turnEvery = 100 * time.Millisecond
+// reshardEvery is how often a member looks whether a reshard is over.
+const reshardEvery = 100 * time.Millisecond
 
 func newSubscriber(c *Subscriptions, d *Document, h consumer.Handlers, opts Options) *subscriber {
 	log := c.logger.With("subscription", d.Name)
@@ -106,7 +106,7 @@ func (m *subscriber) run(ctx context.Context) (err error) {
 		switch {
 		case d.Turning():
 			m.of.turnOn(ctx, d)
-			look = time.After(turnEvery)
+			look = time.After(reshardEvery)
 		case m.hasRead(d):
 			m.of.growOn(ctx, d)
 			look, pause = time.After(pause), min(pause+pause/4, growEvery) // so that keys wait a quarter longer than for the last shard

@@ -10,7 +10,7 @@ import (
 )
 
 // An outage costs no record its attempts, be it new or parked, of one key or of a thousand.
-func TestBreakerCountsNothingInAnOutage(t *testing.T) {
+func TestCircuitCountsNothingInAnOutage(t *testing.T) {
 	t.Parallel()
 	for _, lines := range []uint64{1, 2, 20, 1000} {
 		for _, first := range []bool{true, false} {
@@ -37,7 +37,7 @@ func TestBreakerCountsNothingInAnOutage(t *testing.T) {
 }
 
 // A record that never gets an answer while others do uses up its attempts, and the pauses of those that do not count grow.
-func TestBreakerCountsAgainstARecordWhileOthersAreAnswered(t *testing.T) {
+func TestCircuitCountsAgainstARecordWhileOthersAreAnswered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBreaker(t)
@@ -74,7 +74,7 @@ func TestBreakerCountsAgainstARecordWhileOthersAreAnswered(t *testing.T) {
 	})
 }
 
-// history is what a breaker is judged by: it knows of each line when it was answered last, and of all others.
+// history is what a circuit is judged by: it knows of each line when it was answered last, and of all others.
 type history struct {
 	answers int            // in all
 	of      map[uint64]int // of them, those of a line
@@ -85,7 +85,7 @@ func (h *history) others(line uint64) int { return h.answers - h.of[line] }
 
 // Whatever comes in whatever order: nothing counts while it is open; what counts, counts since others were answered; one
 // answer that began since the opening closes it; and when it is closed it tries without a bound.
-func TestBreakerHistories(t *testing.T) {
+func TestCircuitHistories(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		b := newCircuit(quiet())

@@ -54,7 +54,7 @@ func (s *Shard) appendAll(ctx context.Context) {
 	}
 }
 
-// appendBatch appends one; false when that is over. It is a call of its own, as are copyLetter and note: what
+// appendBatch appends one; false when that is over. It is a call of its own, as are copyDead and note: what
 // these need of the stack is not needed while nothing is parked.
 func (s *Shard) appendBatch(ctx context.Context, entries []core.Entry) bool {
 	batch := make([]commitlog.Record, len(entries))
@@ -113,7 +113,7 @@ func (s *Shard) copyAll(ctx context.Context) {
 		case <-s.copying:
 		}
 		for c := s.nextCopy(); c != nil; c = s.nextCopy() {
-			if !s.copyLetter(ctx, *c) {
+			if !s.copyDead(ctx, *c) {
 				return
 			}
 		}
@@ -130,8 +130,8 @@ func (s *Shard) nextCopy() (next *core.Copy) {
 	return next
 }
 
-// copyLetter stores the payload of one dead letter; false when that is over.
-func (s *Shard) copyLetter(ctx context.Context, c core.Copy) bool {
+// copyDead stores the payload of one dead letter; false when that is over.
+func (s *Shard) copyDead(ctx context.Context, c core.Copy) bool {
 	rec, err := s.source(ctx, c.Payload, c.ID.Origin)
 	if err != nil && lost(c.Payload) && ctx.Err() == nil {
 		s.log.Error("a dead letter was taken over without its payload, which can't be read", "dead_letter", c.ID.String(), "error", err)
