@@ -1,4 +1,4 @@
-// Package testserver gives tests real servers: those that everybody shares (URL), one of their
+// Package testserver gives tests real servers: those that all tests share (URL), one of their
 // own that they may kill and freeze (Private), and a network that they may break (Proxy).
 package testserver
 
@@ -11,7 +11,7 @@ import (
 // RINGFENCE_<NAME>_URL. A test that finds none is skipped, visibly; it fails when
 // RINGFENCE_REQUIRE, a list of names divided by commas, demands the server.
 //
-// Other tests use the server at the same time: keep to names that nobody else uses.
+// Other tests use the server at the same time: keep to names of your own.
 func URL(t testing.TB, name string) string {
 	t.Helper()
 	u := os.Getenv(variable(name))

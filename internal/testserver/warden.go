@@ -8,7 +8,7 @@ import (
 
 // A test's process may be killed, by its time limit or by hand, and then runs no cleanup. Its servers have
 // sessions of their own, and would go on for ever. So each private server has a warden: a shell that reads
-// a pipe to which nobody writes. The pipe ends with the test's process, however that ends, and the warden
+// a pipe without a writer. The pipe ends with the test's process, however that ends, and the warden
 // stops what is left in the folder.
 const wardenScript = `read -r _; [ -d "$RINGFENCE_SERVICES" ] || exit 0; "$0" stop; rm -rf "$RINGFENCE_SERVICES"; rmdir "$1"`
 

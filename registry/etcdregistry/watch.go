@@ -129,6 +129,6 @@ func (w *watch) follow(events clientv3.WatchChan) error {
 func (w *watch) signal() {
 	select {
 	case w.signals <- struct{}{}:
-	default: // one is pending: whoever takes it lists after this change
+	default: // one is pending, and its receiver lists after this change
 	}
 }

@@ -11,7 +11,7 @@ func storesTime(s *suite) {
 	for i := range 20 {
 		snap, err := a.List(s.ctx(), "key")
 		s.ok(err)
-		if snap.Time < last-1000 { // somebody may set the clock
+		if snap.Time < last-1000 { // the clock may be set
 			s.Fatalf("reading %d says %d ms, after one that said %d", i, snap.Time, last)
 		}
 		last = snap.Time

@@ -43,8 +43,8 @@ func deadlineFromRequest(s *suite) {
 	s.Fatal("a session is not renewed")
 }
 
-// givenUp writes with contexts that end before, while and after the store answers. Whoever is told
-// that nothing was done writes something else next, and whoever is told that it was done goes on.
+// givenUp writes with contexts that end before, while and after the store answers. The writer believes each
+// answer: after "nothing was done" it writes something else, and after a success it goes on.
 func givenUp(s *suite) {
 	const tries = 20
 	p, direct := s.far(), s.open()

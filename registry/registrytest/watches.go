@@ -75,7 +75,7 @@ func watchIsolated(s *suite) {
 	drain(ch, 50*time.Millisecond)
 	drain(foreign, 50*time.Millisecond)
 	// Spurious signals are allowed, so only one for each change is wrong. They are taken one by one:
-	// many that nobody takes are one.
+	// many that are not received are one.
 	var others, own, elsewhere int
 	for i := range 20 {
 		s.put(a, fmt.Sprint("noise/", i), "x")
@@ -121,7 +121,7 @@ func watchCoalesces(s *suite) {
 	for range unheard {
 		s.put(a, "c/n", "again")
 	}
-	<-time.After(50 * time.Millisecond) // they come while nobody listens
+	<-time.After(50 * time.Millisecond) // they come while the watch is not received
 	s.signalled(ch, "changes to which nobody listened")
 	if n := 1 + drain(ch, 100*time.Millisecond); n > unheard/2 {
 		s.Errorf("%d signals are pending after %d changes to which nobody listened: they are not coalesced", n, unheard)

@@ -64,6 +64,9 @@ func openFiles(ctx context.Context, path, synchronous string) (_ *files, err err
 	if _, err := f.live.ExecContext(ctx, sessionsTable); err != nil {
 		return nil, fmt.Errorf("sqlite registry: %s: %w: %w", live, fault.Unavailable, err)
 	}
+	if err := f.writes.PingContext(ctx); err != nil { // it makes the file
+		return nil, fmt.Errorf("sqlite registry: %s: %w: %w", path, fault.Unavailable, err)
+	}
 	for _, p := range []string{path, live} {
 		info, err := os.Stat(p)
 		if err != nil {

@@ -2,12 +2,12 @@ package lease
 
 import "time"
 
-// grain is what a suspension lasts at least; a reading of slept is not off by as much.
+// grain is the shortest suspension that counts; a reading of slept is off by less.
 const grain = 10 * time.Millisecond
 
-// Asked is a request from which a store counts a TTL, as this process has to think of it: the store
-// began to count when it got the request, which may be as early as when it was sent. Whoever counts
-// from the answer believes in a session that is over. Only Ask makes one.
+// Asked is a request from which a store counts a TTL. The store begins when it gets the request, which may be as
+// early as when it was sent, so this process counts from there: counting from the answer would trust a session
+// that is over. Only Ask makes one.
 type Asked struct {
 	at   moment // when it was sent
 	link int64  // the age of the link then

@@ -10,9 +10,8 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// Bell wakes the processes that share a file, through writes to it that nobody ever reads: the
-// kernel queues an event for every process, and the runtime's poller waits for all of them
-// without a thread.
+// Bell wakes the processes that share a file, by writes to it that are never read: the kernel queues an event for
+// each process, and the runtime's poller waits for it without a thread.
 type Bell struct {
 	events *os.File
 	file   *os.File
@@ -46,8 +45,8 @@ func NewBell(path string) (*Bell, error) {
 	return &Bell{events: os.NewFile(uintptr(fd), "inotify"), file: file}, nil
 }
 
-// Ring wakes everybody, this process as well. It may fail, unheard: whoever waits has to look by
-// itself now and then, because whoever rings may also die just before.
+// Ring wakes all processes, this one as well. It may fail silently: waiting processes have to look at intervals
+// anyway, as a process may die before it rings.
 func (w *Bell) Ring() { _, _ = w.file.WriteAt([]byte{1}, 0) }
 
 // Wait returns after a ring, or with an error when the bell is closed.

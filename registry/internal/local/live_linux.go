@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A process that has sessions keeps a FIFO open for writing. When it dies, however it dies, the
-// kernel closes it, and whoever reads from the FIFO sees its end at once. No thread waits for
-// that: the runtime's poller does. It works across PID namespaces, needs no PID that could be
-// reused, and a child between fork and exec only delays it (the descriptors are close-on-exec).
+// A process with sessions keeps a FIFO open for writing. However it dies, the kernel closes the FIFO, and its
+// readers see the end at once. The runtime's poller waits for that, and no thread. It works across PID
+// namespaces, and needs no PID that could be reused. A child between fork and exec only delays it, as
+// descriptors are close-on-exec.
 
-// Announce makes the FIFO and holds it. It gets its name only once it is held: whoever finds one
-// without a holder may take it for a dead process's.
+// Announce makes the FIFO and holds it. It gets its name only once it is held, as one without a holder is a sign
+// of a dead process.
 func Announce(temp, path string) (io.Closer, error) {
 	if err := unix.Mkfifo(temp, 0o600); err != nil {
 		return nil, &fs.PathError{Op: "mkfifo", Path: temp, Err: err}
@@ -32,8 +32,8 @@ func Announce(temp, path string) (io.Closer, error) {
 	return f, nil
 }
 
-// Await returns nil when the process behind a FIFO is dead, ErrNotExist when it has none, and
-// another error when it can't be told, or ctx ends.
+// Await returns nil once the process of a FIFO is dead, ErrNotExist if it has none, and another error if this
+// can't be told, or ctx ends.
 func Await(ctx context.Context, path string) error {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -51,7 +51,7 @@ func Await(ctx context.Context, path string) error {
 	return cmp.Or(ctx.Err(), err)
 }
 
-// Gone says whether the process behind a FIFO is dead, without waiting.
+// Gone reports whether the process of a FIFO is dead, without waiting.
 func Gone(path string) bool {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -1,14 +1,13 @@
-// Package presence is the failure detector of a store: which process watches which others, what
-// follows from a reading of the sessions, and whose heartbeat has stopped. How one process sees
-// that another lives is the store's: a lock, a FIFO, a word in shared memory.
+// Package presence is the failure detector of stores: which process watches which others, what a reading of the
+// sessions means, and whose heartbeat has stopped. How a process shows that it lives depends on the store: by a
+// lock, a FIFO, or a word in shared memory.
 //
-// The processes that have sessions form a ring in the order of their names, and each watches those
-// that follow it. So few look at one and a death wakes few, and yet none goes unseen: of those that
-// died, the one behind the nearest living process is watched by that, and when its sessions are
-// ended the ring closes over the gap. A process without a session stands in the ring only to watch.
+// The processes with sessions form a ring in the order of their names, and each watches its successors. So a
+// death wakes few processes, and none goes unseen: the dead process behind a living one is watched by it, and
+// once its sessions are ended the ring closes over the gap. A process without sessions only watches.
 //
-// What nobody watches for, a process that hangs or an entire host that is gone, is told by time:
-// by the TTL of the sessions, as the store counts it, or by a heartbeat that stands still.
+// A process that hangs, or a host that is gone, shows by time: the TTL of the sessions, by the clock of the
+// store, or a heartbeat that stands still.
 package presence
 
 import (
@@ -16,19 +15,18 @@ import (
 	"slices"
 )
 
-// Sighting is a session as somebody saw it.
+// Sighting is a session in a reading.
 type Sighting[S comparable, P cmp.Ordered] struct {
 	Session S
-	Process P    // whose it is; the zero P: of one that can't be watched
-	Over    bool // its end is known, and being written: its process is not watched for it
-	Silent  bool // nothing was seen of its process when somebody looked
+	Process P    // its process; the zero P can't be watched
+	Over    bool // its end is being written, so its process need not be watched for it
+	Silent  bool // its process showed no sign of life
 }
 
 // Reading is all sessions of a store, as they were at one moment.
 type Reading[S comparable, P cmp.Ordered] []Sighting[S, P]
 
-// Successors are the processes that self has to watch: the n that follow it in the ring, or as many
-// as there are.
+// Successors are the processes that self has to watch: the next n in the ring, or as many as there are.
 func (r Reading[S, P]) Successors(self P, n int) []P {
 	var zero P
 	var ring []P
@@ -43,7 +41,7 @@ func (r Reading[S, P]) Successors(self P, n int) []P {
 	return slices.Concat(ring[at:], ring[:at])[:min(n, len(ring))]
 }
 
-// In says whether a process stands in the ring with a session of its own.
+// In reports whether a process has a session in the ring.
 func (r Reading[S, P]) In(process P) bool {
 	return slices.ContainsFunc(r, func(x Sighting[S, P]) bool { return x.Process == process && !x.Over })
 }
@@ -62,11 +60,10 @@ func (r Reading[S, P]) Of(processes ...P) (sessions []S) {
 	return sessions
 }
 
-// Suspects are the processes other than self of which nothing was seen. It is for whoever asks
-// them next to say which of those have died.
+// Suspects are the silent processes other than self. The store still has to find out which of them died.
 func (r Reading[S, P]) Suspects(self P) (processes []P) {
 	var zero P
-	known := map[P]bool{zero: true, self: true} // as many as there are: anybody may write sessions
+	known := map[P]bool{zero: true, self: true}
 	for _, x := range r {
 		if x.Silent && !known[x.Process] {
 			known[x.Process] = true
@@ -76,8 +73,8 @@ func (r Reading[S, P]) Suspects(self P) (processes []P) {
 	return processes
 }
 
-// Missing are those of somebody's own sessions, all from before the reading, that are not in it:
-// others have ended them.
+// Missing are those of a process's own sessions, all from before the reading, that are not in it: others have
+// ended them.
 func (r Reading[S, P]) Missing(own []S) (sessions []S) {
 	there := make(map[S]bool, len(r))
 	for _, x := range r {

@@ -19,8 +19,7 @@ type watcher struct {
 	over chan struct{} // closed when it has returned
 }
 
-// Set makes processes those that are watched. Who was watched already and still is, is left alone;
-// whose watcher has returned gets another one.
+// Set watches these processes and no others. Running watchers of them go on; ones that returned start anew.
 func (w *Watchers[P]) Set(ctx context.Context, processes []P) {
 	for p, x := range w.all {
 		select {

@@ -33,9 +33,9 @@ func (b *batch) lockSessions(ctx context.Context) error {
 	return nil
 }
 
-// lockKeys reads and locks all keys. Absent ones have no row to lock, so that their slots stand
-// in; whoever inserts a row has locked its slot as well. Behind a slot's lock one has to look
-// again: the row may have come while this transaction waited.
+// lockKeys reads and locks all keys. Absent keys have no row to lock, so their slots stand in: each insert of a
+// row locks its slot as well. After the lock of a slot the key is read again, because the row may have come
+// meanwhile.
 func (b *batch) lockKeys(ctx context.Context) error {
 	keys := slices.Sorted(maps.Keys(b.keys))
 	found := func(k string, r row, _ []byte) { b.keys[k] = r }
