@@ -166,5 +166,6 @@ func (e *entry) edit(value []byte) (commitlog.Record, error) {
 	out := commitlog.Record{Key: e.Record.Key, Value: value}
 	out.Headers = slices.DeleteFunc(slices.Clone(e.Record.Headers), func(h commitlog.Header) bool { return h.Name == Edited })
 	out.Headers = append(out.Headers, commitlog.Header{Name: Edited, Value: []byte(e.ID.String())})
-	return out, shard.Storable(&out)
+	err := shard.Storable(&out)
+	return out, err
 }
