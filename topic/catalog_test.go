@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/memlog"
@@ -222,35 +223,37 @@ func TestNamespacesDoNotShareRecords(t *testing.T) {
 // nor taken up unless somebody says so, and nothing half made stays behind.
 func TestRecordsThatNothingDefinesAreTakenUpWhenAskedFor(t *testing.T) {
 	t.Parallel()
-	s := newSetup(t)
-	create(t, s.catalog, "p", topic.Config{Partitions: 4})
-	tp := open(t, s.catalog, "p")
-	if _, err := tp.Produce(t.Context(), []byte("k0"), topic.AnyPartition, []commitlog.Record{rec(0, 7)}, nil); err != nil {
-		t.Fatal(err)
-	}
-	life := tp.Document().Life
-	if _, err := s.reg.Txn(t.Context(), registry.Txn{Deletes: []string{"topics/p"}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.catalog.Create(t.Context(), "p", topic.Config{Partitions: 4}); !errors.Is(err, fault.Exists) || !strings.Contains(err.Error(), "--life "+life) {
-		t.Errorf("a new topic: %v; expected Exists and what to do", err)
-	}
-	if err := s.catalog.Create(t.Context(), "p", topic.Config{Partitions: 2, Life: life}); !errors.Is(err, fault.Exists) {
-		t.Errorf("another shape: %v; expected Exists", err)
-	}
-	if _, err := s.catalog.Get(t.Context(), "p"); !errors.Is(err, fault.NotFound) {
-		t.Errorf("after the clash: %v; expected NotFound", err)
-	}
-	create(t, s.catalog, "p", topic.Config{Partitions: 4, Life: life})
-	if v := values(t, open(t, s.catalog, "p")); len(v["k0"]) != 1 {
-		t.Errorf("records %v; expected the one that was there", v)
-	}
-	if err := s.catalog.Create(t.Context(), "p", topic.Config{Partitions: 4, Life: "other"}); !errors.Is(err, fault.Exists) {
-		t.Errorf("another life: %v; expected Exists", err)
-	}
-	if err := s.catalog.Create(t.Context(), "q", topic.Config{Partitions: 4, Life: "Not/One"}); !errors.Is(err, fault.Invalid) {
-		t.Errorf("no life: %v; expected Invalid", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(t)
+		create(t, s.catalog, "p", topic.Config{Partitions: 4})
+		tp := open(t, s.catalog, "p")
+		if _, err := tp.Produce(t.Context(), []byte("k0"), topic.AnyPartition, []commitlog.Record{rec(0, 7)}, nil); err != nil {
+			t.Fatal(err)
+		}
+		life := tp.Document().Life
+		if _, err := s.reg.Txn(t.Context(), registry.Txn{Deletes: []string{"topics/p"}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.catalog.Create(t.Context(), "p", topic.Config{Partitions: 4}); !errors.Is(err, fault.Exists) || !strings.Contains(err.Error(), "--life "+life) {
+			t.Errorf("a new topic: %v; expected Exists and what to do", err)
+		}
+		if err := s.catalog.Create(t.Context(), "p", topic.Config{Partitions: 2, Life: life}); !errors.Is(err, fault.Exists) {
+			t.Errorf("another shape: %v; expected Exists", err)
+		}
+		if _, err := s.catalog.Get(t.Context(), "p"); !errors.Is(err, fault.NotFound) {
+			t.Errorf("after the clash: %v; expected NotFound", err)
+		}
+		create(t, s.catalog, "p", topic.Config{Partitions: 4, Life: life})
+		if v := values(t, open(t, s.catalog, "p")); len(v["k0"]) != 1 {
+			t.Errorf("records %v; expected the one that was there", v)
+		}
+		if err := s.catalog.Create(t.Context(), "p", topic.Config{Partitions: 4, Life: "other"}); !errors.Is(err, fault.Exists) {
+			t.Errorf("another life: %v; expected Exists", err)
+		}
+		if err := s.catalog.Create(t.Context(), "q", topic.Config{Partitions: 4, Life: "Not/One"}); !errors.Is(err, fault.Invalid) {
+			t.Errorf("no life: %v; expected Invalid", err)
+		}
+	})
 }
 
 // The name of a storage topic of a bigger name is none of a smaller one's.

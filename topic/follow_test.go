@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
@@ -32,74 +33,78 @@ func (l *openHook) OpenTopic(ctx context.Context, name string) (driver.Topic, er
 // not leave it at that: its reader's hint is used up.
 func TestARefreshThatLosesARaceIsNotLost(t *testing.T) {
 	t.Parallel()
-	l := &openHook{Log: memlog.NewStore(nil).Driver(), opened: func(string) {}}
-	c := topic.NewCatalog(commitlog.New(l), memregistry.NewStore().Open().Registry, "")
-	create(t, c, "a", topic.Config{Partitions: 2})
-	tp := open(t, c, "a")
-	var first atomic.Bool
-	started, both, adopted := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	l.opened = func(name string) {
-		switch {
-		case topic.IsStorage(name, "a..1") && first.CompareAndSwap(false, true): // has read one addition, and waits
-			close(started)
-			<-both
-		case topic.IsStorage(name, "a..2") && !closed(both): // has read both: the other one overtakes it
-			close(both)
-			<-adopted
+	synctest.Test(t, func(t *testing.T) {
+		l := &openHook{Log: memlog.NewStore(nil).Driver(), opened: func(string) {}}
+		c := topic.NewCatalog(commitlog.New(l), memregistry.NewStore().Open().Registry, "")
+		create(t, c, "a", topic.Config{Partitions: 2})
+		tp := open(t, c, "a")
+		var first atomic.Bool
+		started, both, adopted := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		l.opened = func(name string) {
+			switch {
+			case topic.IsStorage(name, "a..1") && first.CompareAndSwap(false, true): // has read one addition, and waits
+				close(started)
+				<-both
+			case topic.IsStorage(name, "a..2") && !closed(both): // has read both: the other one overtakes it
+				close(both)
+				<-adopted
+			}
 		}
-	}
-	add := func() {
-		if _, err := c.AddStorage(t.Context(), "a", 2); err != nil {
+		add := func() {
+			if _, err := c.AddStorage(t.Context(), "a", 2); err != nil {
+				t.Fatal(err)
+			}
+		}
+		add()
+		refreshed := make(chan error, 1)
+		go func() { refreshed <- tp.Refresh(t.Context()) }() // received below
+		<-started
+		add()
+		go func() { // ends when the first has put its view in place
+			defer close(adopted)
+			for tp.Units() == 2 {
+				<-time.After(time.Millisecond)
+			}
+		}()
+		if err := tp.Refresh(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-	}
-	add()
-	refreshed := make(chan error, 1)
-	go func() { refreshed <- tp.Refresh(t.Context()) }() // received below
-	<-started
-	add()
-	go func() { // ends when the first has put its view in place
-		defer close(adopted)
-		for tp.Units() == 2 {
-			<-time.After(time.Millisecond)
+		if tp.Units() != 6 {
+			t.Errorf("a refresh that began when there were 6 units leaves the view at %d", tp.Units())
 		}
-	}()
-	if err := tp.Refresh(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if tp.Units() != 6 {
-		t.Errorf("a refresh that began when there were 6 units leaves the view at %d", tp.Units())
-	}
-	if err := <-refreshed; err != nil {
-		t.Error(err)
-	}
+		if err := <-refreshed; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // A follower that can't read the definition says so once, and once when it can again.
 func TestAFollowerSaysThatItHearsNothing(t *testing.T) {
 	t.Parallel()
-	s := newSetup(t)
-	create(t, s.catalog, "a", topic.Config{Partitions: 2})
-	tp := open(t, s.catalog, "a")
-	said := make(lines, 100)
-	ctx, cancel := context.WithCancel(t.Context())
-	var all sync.WaitGroup
-	heard := make(chan int, 100)
-	all.Go(func() { // joined below
-		tp.Follow(ctx, slog.New(slog.NewTextHandler(said, nil)), func() { heard <- tp.Units() })
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(t)
+		create(t, s.catalog, "a", topic.Config{Partitions: 2})
+		tp := open(t, s.catalog, "a")
+		said := make(lines, 100)
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		heard := make(chan int, 100)
+		all.Go(func() { // joined below
+			tp.Follow(ctx, slog.New(slog.NewTextHandler(said, nil)), func() { heard <- tp.Units() })
+		})
+		<-heard
+		s.edit(t, "a", `"format":1`, `"format":9`)
+		if line := <-said; !strings.Contains(line, "level=WARN") || !strings.Contains(line, "format 9") {
+			t.Errorf("said %s", line)
+		}
+		<-time.After(1200 * time.Millisecond) // it has tried again
+		s.edit(t, "a", `"format":9`, `"format":1`)
+		if line := <-said; !strings.Contains(line, "level=INFO") {
+			t.Errorf("said %s", line)
+		}
+		cancel()
+		all.Wait()
 	})
-	<-heard
-	s.edit(t, "a", `"format":1`, `"format":9`)
-	if line := <-said; !strings.Contains(line, "level=WARN") || !strings.Contains(line, "format 9") {
-		t.Errorf("said %s", line)
-	}
-	<-time.After(1200 * time.Millisecond) // it has tried again
-	s.edit(t, "a", `"format":9`, `"format":1`)
-	if line := <-said; !strings.Contains(line, "level=INFO") {
-		t.Errorf("said %s", line)
-	}
-	cancel()
-	all.Wait()
 }
 
 // lines is a writer of log lines.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
@@ -306,29 +307,31 @@ func TestARetirementThatWasCutOffIsFinished(t *testing.T) {
 // A process that uses the topic finishes a retirement that another one died over.
 func TestAFollowerFinishesARetirement(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	d := &dying{}
-	d.left.Store(1)
-	reg := w.regs.Open().Registry
-	_, err := topic.NewCatalog(w.log, registry.New(dyingRegistry{reg, d}), "").Retire(t.Context(), "a")
-	w.must(reg.Close())
-	if !errors.Is(err, fault.Closed) {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
-	defer stop()
-	tp := open(t, w.catalog, "a")
-	w.must(tp.Follow(ctx, slog.New(slog.DiscardHandler), func() {
-		if doc := tp.Document(); doc.Left() == 1 && !doc.Clearing() {
-			stop()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		d := &dying{}
+		d.left.Store(1)
+		reg := w.regs.Open().Registry
+		_, err := topic.NewCatalog(w.log, registry.New(dyingRegistry{reg, d}), "").Retire(t.Context(), "a")
+		w.must(reg.Close())
+		if !errors.Is(err, fault.Closed) {
+			t.Fatal(err)
 		}
-	}))
-	if tp.Document().Clearing() {
-		t.Fatal("it was not finished")
-	}
-	_, err = w.catalog.Retire(t.Context(), "a")
-	w.must(err)
-	w.retired()
+		ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+		defer stop()
+		tp := open(t, w.catalog, "a")
+		w.must(tp.Follow(ctx, slog.New(slog.DiscardHandler), func() {
+			if doc := tp.Document(); doc.Left() == 1 && !doc.Clearing() {
+				stop()
+			}
+		}))
+		if tp.Document().Clearing() {
+			t.Fatal("it was not finished")
+		}
+		_, err = w.catalog.Retire(t.Context(), "a")
+		w.must(err)
+		w.retired()
+	})
 }
 
 // Who was stopped in the middle of a retirement finds another life of the topic, and changes nothing of it.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
@@ -314,39 +315,41 @@ func TestASealedTopicWithoutASuccessorRefuses(t *testing.T) {
 // A caller that gave up during a switch uses its memory again; what it sent is stored as it was.
 func TestWhatASwitchStoresLateIsNotWhatTheCallerWroteSince(t *testing.T) {
 	t.Parallel()
-	s := newSetup(t)
-	create(t, s.catalog, "a", topic.Config{Partitions: 2})
-	tp := open(t, s.catalog, "a")
-	if _, err := s.catalog.AddStorage(t.Context(), "a", 4); err != nil {
-		t.Fatal(err)
-	}
-	st, err := tp.Storage(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := st.Seal(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	s.handle.SetLatency(400 * time.Millisecond) // the switch takes its time
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	recs := []commitlog.Record{rec(0, 1)}
-	if _, err := tp.Produce(ctx, recs[0].Key, topic.AnyPartition, recs, nil); !errors.Is(err, fault.Unknown) {
-		t.Errorf("%v; expected Unknown", err)
-	}
-	cancel()
-	recs[0].Key[0], recs[0].Value[0] = 'x', '9'
-	for end := time.Now().Add(30 * time.Second); tp.Document().Produce == 0; {
-		if time.Now().After(end) {
-			t.Fatal("the switch that the producer began is never done")
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(t)
+		create(t, s.catalog, "a", topic.Config{Partitions: 2})
+		tp := open(t, s.catalog, "a")
+		if _, err := s.catalog.AddStorage(t.Context(), "a", 4); err != nil {
+			t.Fatal(err)
 		}
-		<-time.After(time.Millisecond)
-	}
-	if _, err := tp.Produce(t.Context(), []byte("k1"), topic.AnyPartition, []commitlog.Record{rec(1, 2)}, nil); err != nil {
-		t.Fatal(err)
-	}
-	if got := values(t, tp)["k0"]; !slices.Equal(got, []int{1}) {
-		t.Errorf("stored: %v", got)
-	}
+		st, err := tp.Storage(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := st.Seal(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.handle.SetLatency(400 * time.Millisecond) // the switch takes its time
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		recs := []commitlog.Record{rec(0, 1)}
+		if _, err := tp.Produce(ctx, recs[0].Key, topic.AnyPartition, recs, nil); !errors.Is(err, fault.Unknown) {
+			t.Errorf("%v; expected Unknown", err)
+		}
+		cancel()
+		recs[0].Key[0], recs[0].Value[0] = 'x', '9'
+		for end := time.Now().Add(30 * time.Second); tp.Document().Produce == 0; {
+			if time.Now().After(end) {
+				t.Fatal("the switch that the producer began is never done")
+			}
+			<-time.After(time.Millisecond)
+		}
+		if _, err := tp.Produce(t.Context(), []byte("k1"), topic.AnyPartition, []commitlog.Record{rec(1, 2)}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if got := values(t, tp)["k0"]; !slices.Equal(got, []int{1}) {
+			t.Errorf("stored: %v", got)
+		}
+	})
 }
 
 func replaced(t *testing.T, s, from, to string) string {
@@ -360,61 +363,65 @@ func replaced(t *testing.T, s, from, to string) string {
 // A topic that nobody produces to is not left half switched either: its consumers finish it.
 func TestAFollowerFinishesASwitch(t *testing.T) {
 	t.Parallel()
-	s := newSetup(t)
-	create(t, s.catalog, "a", topic.Config{Partitions: 2})
-	if _, err := s.catalog.AddStorage(t.Context(), "a", 4); err != nil {
-		t.Fatal(err)
-	}
-	tp := open(t, s.catalog, "a")
-	ctx, cancel := context.WithCancel(t.Context())
-	changed, done := make(chan int, 10), make(chan struct{})
-	go func() { // joined below
-		defer close(done)
-		_ = tp.Follow(ctx, slog.New(slog.DiscardHandler), func() { changed <- tp.Document().Produce })
-	}()
-	s.edit(t, "a", `"produce":0`, `"produce":0,"switching":true`)
-	for produce := range changed {
-		if produce == 1 {
-			break
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(t)
+		create(t, s.catalog, "a", topic.Config{Partitions: 2})
+		if _, err := s.catalog.AddStorage(t.Context(), "a", 4); err != nil {
+			t.Fatal(err)
 		}
-	}
-	cancel()
-	<-done
+		tp := open(t, s.catalog, "a")
+		ctx, cancel := context.WithCancel(t.Context())
+		changed, done := make(chan int, 10), make(chan struct{})
+		go func() { // joined below
+			defer close(done)
+			_ = tp.Follow(ctx, slog.New(slog.DiscardHandler), func() { changed <- tp.Document().Produce })
+		}()
+		s.edit(t, "a", `"produce":0`, `"produce":0,"switching":true`)
+		for produce := range changed {
+			if produce == 1 {
+				break
+			}
+		}
+		cancel()
+		<-done
+	})
 }
 
 // Consumers of one client share the handle of a topic, and so do its producers: whoever reads the
 // new definition first must not keep it from the others.
 func TestEveryFollowerHearsOfAChangeThatAnotherReadFirst(t *testing.T) {
 	t.Parallel()
-	s := newSetup(t)
-	create(t, s.catalog, "a", topic.Config{Partitions: 2})
-	tp := open(t, s.catalog, "a")
-	ctx, cancel := context.WithCancel(t.Context())
-	const followers = 4
-	var heard [followers]chan int
-	var all sync.WaitGroup
-	for i := range heard {
-		heard[i] = make(chan int, 100)
-		all.Go(func() { _ = tp.Follow(ctx, slog.New(slog.DiscardHandler), func() { heard[i] <- tp.Units() }) }) // joined below
-	}
-	for added := range 5 {
-		if _, err := s.catalog.AddStorage(t.Context(), "a", 4); err != nil {
-			t.Fatal(err)
-		}
-		if err := tp.Refresh(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		timeout := time.After(20 * time.Second)
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(t)
+		create(t, s.catalog, "a", topic.Config{Partitions: 2})
+		tp := open(t, s.catalog, "a")
+		ctx, cancel := context.WithCancel(t.Context())
+		const followers = 4
+		var heard [followers]chan int
+		var all sync.WaitGroup
 		for i := range heard {
-			for units := 0; units != 2+4*(added+1); {
-				select {
-				case units = <-heard[i]:
-				case <-timeout:
-					t.Fatalf("follower %d knows of %d units; want %d", i, units, 2+4*(added+1))
+			heard[i] = make(chan int, 100)
+			all.Go(func() { _ = tp.Follow(ctx, slog.New(slog.DiscardHandler), func() { heard[i] <- tp.Units() }) }) // joined below
+		}
+		for added := range 5 {
+			if _, err := s.catalog.AddStorage(t.Context(), "a", 4); err != nil {
+				t.Fatal(err)
+			}
+			if err := tp.Refresh(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			timeout := time.After(20 * time.Second)
+			for i := range heard {
+				for units := 0; units != 2+4*(added+1); {
+					select {
+					case units = <-heard[i]:
+					case <-timeout:
+						t.Fatalf("follower %d knows of %d units; want %d", i, units, 2+4*(added+1))
+					}
 				}
 			}
 		}
-	}
-	cancel()
-	all.Wait()
+		cancel()
+		all.Wait()
+	})
 }
