@@ -43,7 +43,7 @@ func Shards(storage, n, partitions int) Layout {
 	l := Layout{Of: func(*topic.Document) group.Layout { return share(storage, n, partitions) }}
 	switch {
 	case storage > 0:
-		l.Name = protocol.SoleLayout(storage, n)
+		l.Name = protocol.ShardLayout(storage, n)
 	case n != partitions:
 		l.Name = fmt.Sprintf("shards-%d", n)
 	}

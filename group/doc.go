@@ -5,7 +5,7 @@
 // Worker does with a unit is its own affair; package dispatch has the engine that reads records and
 // calls handlers.
 //
-// The promises, and who keeps them:
+// The promises, and what keeps them:
 //
 //   - A unit has one owner at each epoch, and a checkpoint of an earlier owner is refused by the
 //     store itself: the write is checked against the owner entry as it was granted.

@@ -105,7 +105,7 @@ func (m *member) noteUnreadable(st *protocol.State) {
 		}
 	}
 	if len(unread) > 0 && !slices.Equal(unread, m.unread) {
-		m.log().Warn("the entries of some members can't be read (of a newer version?); they keep what they own while their sessions live, and are given nothing", "ids", unread)
+		m.log().Warn("the entries of some members can't be read, as those of a newer version; they keep what they own while their sessions live, and are given nothing", "ids", unread)
 	}
 	m.unread = unread
 }
@@ -137,7 +137,7 @@ func (m *member) openSession(ctx context.Context, e core.OpenSession) {
 	}
 }
 
-// lose says to those who share a session that it is over.
+// lose ends a session for all members that share it.
 func (m *member) lose(s registry.Session) {
 	if s, ok := s.(*protocol.Share); ok {
 		s.Lose()

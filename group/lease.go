@@ -51,7 +51,7 @@ func (l *lease) holds() bool {
 	return now < until
 }
 
-// Await returns nil at once while the member's session certainly lives, and so nobody else can own
+// Await returns nil at once while the member's session certainly lives, and so no other member can own
 // the unit. A worker calls it before each handler that it starts: after a suspension of the host, and
 // where a store takes a lost connection for a death, others may have the unit before this member is
 // told. It waits until the doubt is over, or ctx, which is cancelled when the session is lost.

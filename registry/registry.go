@@ -156,8 +156,8 @@ func (r *Registry) OpenSession(ctx context.Context, ttl time.Duration) (Session,
 	return r.d.OpenSession(ctx, ttl)
 }
 
-// SessionTTL is the TTL to ask for when nobody says which: 5 s, which only a process that hangs takes
-// to be found out, or less where a death is noticed by nothing else.
+// SessionTTL is the default TTL of a session: 5 s, within which a hung process is noticed, or what the store
+// asks for.
 func (r *Registry) SessionTTL() time.Duration {
 	if r != nil {
 		if d, ok := r.d.(driver.Patience); ok {

@@ -27,7 +27,7 @@ const (
 const format = 1 // of a definition
 
 // State is where a topic is in its life. Creation and deletion touch the log and the registry;
-// the state lets whoever comes next finish what a crash interrupted.
+// the state lets the next process finish what a crash interrupted.
 type State string
 
 // The states. Creating and deleting a topic touch two stores, so whoever comes next finishes what a crash
@@ -223,8 +223,8 @@ func decode(key string, value []byte) (*Document, error) {
 	return d, nil
 }
 
-// checkNames refuses storage topics that are not those of this topic: whoever wrote the definition could
-// have the records of others read, written and deleted, also those of another namespace.
+// checkNames refuses storage topics that are not those of this topic, as a definition that was copied under another
+// name or into another namespace has them.
 func (d *Document) checkNames(namespace string) error {
 	for i, st := range d.Storage {
 		name, want := st.Name, StorageName(namespace, d.Name, d.Life, i)

@@ -8,16 +8,15 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// Parts are the topics that are a part of one owner, see Config.Internal. Whatever makes, uses or deletes
-// topics of its own goes through here: a name may come from a document that a stranger wrote, and what it
-// leads to may be a topic of users, or of another owner.
+// Parts are the topics that are a part of one owner, see Config.Internal. An owner makes, uses and deletes its
+// topics through here: a topic of users, or of another owner, may have the name, and stays as it is.
 type Parts struct {
 	catalog *Catalog
 	owner   string
 }
 
-// ErrNotPart says that a topic belongs to somebody else. It is fault.Conflict.
-var ErrNotPart = fmt.Errorf("it belongs to somebody else: %w", fault.Conflict)
+// ErrNotPart is for a topic that has another owner. It is fault.Conflict.
+var ErrNotPart = fmt.Errorf("it has another owner: %w", fault.Conflict)
 
 // Parts returns those of an owner, which is not "".
 func (c *Catalog) Parts(owner string) Parts { return Parts{c, owner} }
@@ -34,8 +33,8 @@ func (p Parts) Check(d *Document) error {
 	return fmt.Errorf("topic %q is no part of %s, but of %.*q: %w", d.Name, p.owner, maxInternalBytes, whose, ErrNotPart)
 }
 
-// Ensure makes a part unless it exists, and returns its definition. ErrExists for a topic of another shape
-// or of somebody else.
+// Ensure makes a part unless it exists, and returns its definition. ErrExists for a topic of another shape,
+// ErrNotPart for one of another owner.
 func (p Parts) Ensure(ctx context.Context, name string, cfg Config) (*Document, error) {
 	cfg.Internal = p.owner
 	doc, err := p.catalog.Ensure(ctx, name, cfg)
@@ -60,8 +59,8 @@ func (p Parts) TakeUp(ctx context.Context, name string, cfg Config) (*Document, 
 	return p.Ensure(ctx, name, cfg)
 }
 
-// Delete removes a part and its records. ErrNotFound when there is none, ErrNotPart when the topic is
-// somebody else's, which stays as it is.
+// Delete removes a part and its records. ErrNotFound when there is none, ErrNotPart when the topic has
+// another owner: it stays as it is.
 func (p Parts) Delete(ctx context.Context, name string) error {
 	doc, _, err := p.catalog.load(ctx, name)
 	if err == nil {
@@ -73,10 +72,10 @@ func (p Parts) Delete(ctx context.Context, name string) error {
 	if err := p.catalog.Delete(ctx, name, doc.Life); !errors.Is(err, fault.NotFound) {
 		return err
 	}
-	return nil // somebody else did it; what has the name by now was not meant
+	return nil // it is gone already; what has the name by now was not meant
 }
 
-// List returns all of them, in whatever state, sorted by name. One that can't be read is nobody's.
+// List returns all of them, in whatever state, sorted by name. One that can't be read has no owner.
 func (p Parts) List(ctx context.Context) ([]*Document, error) {
 	snap, err := p.catalog.reg.List(ctx, prefix)
 	if err != nil {

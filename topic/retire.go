@@ -248,7 +248,7 @@ func (c *Catalog) neededBy(ctx context.Context, doc *Document, storage int, name
 }
 
 func (d *Document) neededBy(storage int, group string, st *protocol.State) (why string) {
-	if sole, ok := protocol.SoleStorage(group, st.Meta.Layout); ok {
+	if sole, ok := protocol.ShardStorage(group, st.Meta.Layout); ok {
 		if storage < sole {
 			return ""
 		}

@@ -17,7 +17,7 @@ import (
 // version that it follows, and the others find it there. A static member that is away counts as a member until
 // its window is over, by the clock of whoever sees it, so that its units stay its own.
 
-// plan is who should own what. It follows from the stored assignment and the members, so every
+// plan names the owner that each unit should have. It follows from the stored assignment and the members, so every
 // member that sees the same computes the same; storing it settles it for all.
 type plan struct {
 	known   bool             // it was computed

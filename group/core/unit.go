@@ -55,8 +55,8 @@ func (s *State) reconcile(n int) {
 	}
 }
 
-// tellDamage says, once, why nobody takes the unit: whoever owns it by what can't be read must not be
-// overtaken, and where it is to be begun nobody knows. The other units go on.
+// tellDamage reports, once, why no member takes the unit: its owner may live and must not be overtaken, and
+// where to begin is unknown. The other units go on.
 func (s *State) tellDamage(n int) {
 	u, v := &s.units[n], &s.view.Units[n]
 	if seen := [2]registry.Version{v.OwnerVersion, v.CheckpointVersion}; u.damaged != seen {
@@ -119,7 +119,7 @@ func (s *State) whyFree(o *protocol.Owner) string {
 	return o.Member + " is gone: its session ended"
 }
 
-// claim takes a unit from nobody or from the dead. The checkpoint is part of what is checked, so
+// claim takes a unit that has no owner, or a dead one. The checkpoint is part of what is checked, so
 // that it is the one to start from when the claim is applied; and so is that the dead have not
 // come back.
 func (s *State) claim(n int, why, dead string) {
@@ -240,7 +240,7 @@ func (s *State) parting(n int) string {
 }
 
 // stopWorker cancels a worker that still handles records, also one that is about to end: what it has
-// begun may be somebody else's by now.
+// begun may belong to another owner by now.
 func (s *State) stopWorker(n int, cause error) {
 	u := &s.units[n]
 	if u.worker != running && u.worker != draining {
@@ -267,7 +267,7 @@ func (s *State) late(n int) {
 }
 
 // handoff gives the unit and its final checkpoint away in one write. An empty target leaves it
-// without an owner: there is nobody. Given to ourselves it begins a new epoch, of which a handler
+// without an owner: no member can take it. Given to ourselves it begins a new epoch, of which a handler
 // that was left behind is no part.
 func (s *State) handoff(n int, target, reason string) {
 	u, v := &s.units[n], &s.view.Units[n]

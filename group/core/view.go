@@ -140,7 +140,7 @@ func (s *State) checkSelf() {
 	i, ok := s.find(s.cfg.Member)
 	switch {
 	case ok && s.view.Members[i].Unreadable && s.everJoined:
-		s.exit(fmt.Errorf("what is stored of member %q of group %q can't be read and belongs to another session: somebody replaced this one: member ids must be unique: %w",
+		s.exit(fmt.Errorf("what is stored of member %q of group %q can't be read and belongs to another session: another start has replaced this one: member ids must be unique: %w",
 			s.cfg.Member, s.cfg.Group.Name(), registry.ErrFenced))
 	case ok && s.view.Members[i].Incarnation != s.cfg.Incarnation && s.everJoined:
 		m := &s.view.Members[i]

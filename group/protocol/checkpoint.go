@@ -63,7 +63,7 @@ func (g *Group) SeekWith(ctx context.Context, unit int, to Checkpoint, reason st
 		}
 		var o Owner
 		e, err := read(ctx, g.r, g.OwnerKey(unit), &o)
-		if errors.Is(err, fault.Corrupt) { // whoever owns it by that is fenced, as any owner
+		if errors.Is(err, fault.Corrupt) { // a seek fences its owner, as any other
 			o, err = Owner{}, nil
 			var last Checkpoint
 			if _, unread := read(ctx, g.r, g.CheckpointKey(unit), &last); unread == nil {
@@ -115,7 +115,7 @@ func (g *Group) SeekWith(ctx context.Context, unit int, to Checkpoint, reason st
 }
 
 // keepOthers adds to a checkpoint the positions that are stored of other partitions. They are true as
-// long as the check holds: nobody commits in between. A unit of one input has none, and nothing is checked.
+// long as the check holds: no owner commits in between. A unit of one input has none, and nothing is checked.
 func (g *Group) keepOthers(ctx context.Context, unit int, to Checkpoint) (Checkpoint, []registry.Check, error) {
 	var have Checkpoint
 	e, err := read(ctx, g.r, g.CheckpointKey(unit), &have)

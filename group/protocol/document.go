@@ -7,8 +7,8 @@ import "slices"
 //	groups/<g>/meta             Meta
 //	groups/<g>/members/<id>     Member, bound to its session
 //	groups/<g>/static/<id>      StaticMember, outlives the session of a static member
-//	groups/<g>/owners/<unit>    Owner: who may write the checkpoint; changes only with the epoch
-//	groups/<g>/assignment       Assignment: who should own each unit
+//	groups/<g>/owners/<unit>    Owner: the member that may write the checkpoint; changes only with the epoch
+//	groups/<g>/assignment       Assignment: the member that should own each unit
 //	groups/<g>/control          Control: paused
 //	checkpoints/<g>/<unit>      Checkpoint, written under a check on the owner entry
 //
@@ -40,7 +40,7 @@ type Meta struct {
 	// Initial is how many of the units the group was created for, when later ones joined them: it
 	// began those where it was told to, and the later ones begin at their first record. 0: all.
 	Initial int `json:"initial,omitempty"`
-	// Layout names what the units read, for who works on it: it is fixed for the life of the group. "":
+	// Layout names what the units read. It is fixed for the life of the group. "":
 	// each one partition of the topic, numbered through all storage topics.
 	Layout   string `json:"layout,omitempty"`
 	Assignor string `json:"assignor"`
@@ -76,7 +76,7 @@ type StaticMember struct {
 // check on its version is the fence. Nothing else may ever be written into it: a planned move stands in
 // Assignment. A member that reads the version again in order to commit has no fence.
 type Owner struct {
-	Member      string `json:"member"` // "": nobody
+	Member      string `json:"member"` // "": none
 	Incarnation string `json:"incarnation"`
 	Epoch       int64  `json:"epoch"`           // fencing token, higher at every change, see NextEpoch
 	After       int64  `json:"after,omitempty"` // the epoch that it followed; 0: none
@@ -84,13 +84,13 @@ type Owner struct {
 	Since       int64  `json:"since"`           // Unix ms, informative
 }
 
-// Assignment says who should own each unit. Only units whose owner differs move.
+// Assignment names the member that should own each unit. Only units whose owner differs move.
 type Assignment struct {
 	Version  int64    `json:"version"`
-	By       string   `json:"by"`              // who computed it
+	By       string   `json:"by"`              // the member that computed it
 	Reason   string   `json:"reason"`          // for people: "b joined"
 	Members  []string `json:"members"`         // the members it was computed from, "id@incarnation", sorted
-	Targets  []string `json:"targets"`         // member ID by unit; "": nobody
+	Targets  []string `json:"targets"`         // member ID by unit; "": none
 	First    int      `json:"first,omitempty"` // Meta.First that it was computed for
 	Assignor string   `json:"assignor"`
 }
@@ -123,7 +123,7 @@ type Failing struct {
 	Attempts int   `json:"attempts"` // that have failed
 	Since    int64 `json:"since"`    // of the first failure
 	Due      int64 `json:"due"`      // of the next attempt
-	Pause    int64 `json:"pause"`    // from the last failure until then: nobody waits longer, whatever clocks say
+	Pause    int64 `json:"pause"`    // from the last failure until then: an upper bound of the wait, whatever clocks say
 }
 
 // MaxFailing bounds how many records that fail a position names.

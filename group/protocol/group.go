@@ -23,9 +23,8 @@ func NewGroup(r *registry.Registry, name string) (*Group, error) {
 	return &Group{r: r, name: name, owners: "groups/" + name + "/owners/", checkpoints: "checkpoints/" + name + "/"}, nil
 }
 
-// Within is the group as long as it is in that life (Meta.Life). What changes the group on somebody's
-// behalf (Seek, Grow, Pause, Resume, Register) then fails with ErrNotFound in another one, Delete does
-// nothing there, and Meta is ErrNotFound.
+// Within is the group of that ID (Meta.Life). In a later group of the name, Seek, Grow, Pause, Resume and Meta
+// are ErrNotFound, and Delete does nothing.
 func (g *Group) Within(life string) *Group {
 	of := *g
 	of.life = life
@@ -50,13 +49,13 @@ func (g *Group) MemberKey(id string) string { return "groups/" + g.name + "/memb
 // StaticKey is the key of what is remembered of a static member.
 func (g *Group) StaticKey(id string) string { return "groups/" + g.name + "/static/" + id }
 
-// AssignmentKey is the key of who should own what.
+// AssignmentKey is the key of the assignment.
 func (g *Group) AssignmentKey() string { return "groups/" + g.name + "/assignment" }
 
 // ControlKey is the key of what people ordered: pauses.
 func (g *Group) ControlKey() string { return "groups/" + g.name + "/control" }
 
-// OwnerKey is the key of who owns a unit, under which epoch.
+// OwnerKey is the key of a unit's owner and epoch.
 func (g *Group) OwnerKey(unit int) string { return unitKey(g.owners, unit) }
 
 // CheckpointKey is the key of how far a unit got.

@@ -42,7 +42,7 @@ func (g *Group) EnsureMeta(ctx context.Context, want Meta) (Meta, error) {
 				return Meta{}, err
 			}
 			if errors.Is(res.Err, registry.ErrConflict) {
-				continue // somebody was faster, or our own write was: compare
+				continue // another member was faster, or our own write was: compare
 			}
 			return want, res.Err
 		case have.Deleting:
@@ -120,7 +120,7 @@ func (m Meta) Grown(units int) Meta {
 
 // Delete removes the group with its checkpoints; deleting one that does not exist is no error.
 // ErrConflict while it has members. A deletion cut short is finished by the next Delete, EnsureMeta or
-// member, and nobody can register or claim in between: whoever makes an entry of a group checks its
+// member. No member can join or claim in between: each transaction that makes an entry of a group checks its
 // document, or an entry that goes with it.
 func (g *Group) Delete(ctx context.Context) error {
 	life := g.life
@@ -148,7 +148,7 @@ func (g *Group) Delete(ctx context.Context) error {
 				return err
 			}
 			if life == "" {
-				life = meta.Life // the one to be deleted; the next is somebody else's
+				life = meta.Life // the one to be deleted, and no later one of the name
 			}
 			switch {
 			case meta.Life != life:
@@ -231,7 +231,7 @@ func (g *Group) Heal(ctx context.Context) error {
 }
 
 // sweep removes everything of a group that is marked as deleted: members first, because without
-// its member entry nobody can claim, and the mark last. Without a mark, what is there is of no group.
+// its member entry no member can claim, and the mark last. Without a mark, what is there is of no group.
 //
 // Each removal writes the mark anew, and the mark goes only as the reading showed it that found nothing
 // else: in a store that goes back meanwhile, and has something again, it is another one.

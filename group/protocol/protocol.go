@@ -7,7 +7,7 @@ import (
 )
 
 // The protocol of groups is a handful of transactions, each built here and nowhere else: by the
-// members (group/core), by whoever measures what they send, and by tests. A builder is pure. What a
+// members (group/core), by measurements of what they send, and by tests. A builder is pure. What a
 // transaction checks is what makes it safe, whatever its sender believed and however late it arrives:
 //
 //   - join and leave check the group's document or an entry that a deletion takes away, so that no
@@ -90,7 +90,7 @@ func (g *Group) MetaTxn(m Meta, last registry.Version, also ...registry.Check) r
 	}
 }
 
-// Claim is a unit that is taken from nobody, from the dead, or from an owner whose time is over, and
+// Claim is a unit that has no owner, a dead one, or one whose time is over, and
 // what it was decided on.
 type Claim struct {
 	Unit       int
@@ -124,7 +124,7 @@ func (g *Group) ClaimTxn(c Claim) registry.Txn {
 // Handoff is a unit that its owner gives away.
 type Handoff struct {
 	Grant  Grant            // by which it is owned until then
-	Owner  Owner            // the next one, in an epoch above the grant's; nobody if it has no Member
+	Owner  Owner            // the next one, in an epoch above the grant's; without Member: none
 	Target registry.Version // of the next owner's member entry
 	After  registry.Version // of the checkpoint that is stored; "": none
 	Last   *Checkpoint      // the final one; nil leaves what is stored
@@ -149,7 +149,7 @@ func (g *Group) HandoffTxn(h Handoff) registry.Txn {
 }
 
 // CommitTxn stores a checkpoint under a grant, in the place of the one of version after ("": the
-// first). Nobody is told of it. Checks: the owner, the checkpoint. Put: the checkpoint.
+// first). It sends no notification. Checks: the owner, the checkpoint. Put: the checkpoint.
 func (g *Group) CommitTxn(grant Grant, c Checkpoint, after registry.Version) registry.Txn {
 	put := g.putCheckpoint(grant, c)
 	return registry.Txn{

@@ -14,17 +14,16 @@ import (
 // Sessions gives all members of a process one session, or one for each TTL, in place of one for each member: a
 // daemon with a thousand subscriptions would renew a thousand.
 //
-// What a session means does not change: it is the life of the process. So it is lost for all when it is lost for
-// one, whoever finds out first, and nobody is given one that is lost; it ends in the store when all have let go
-// of it, as each does once what it runs has stopped. Only the leave of one member is different. Its entry went
-// with its session; now it has to be taken away, unless somebody has, and where that may not have worked, or may be
-// undone by a write that lands later, the session is lost for all. A store that goes back brings an entry back that
-// was taken away, under a session that lives on: as long as it does, it is looked at what was taken away under it.
+// A session still stands for the process. It is lost for all members once one of them loses it, and Open never
+// returns a lost one. It ends in the store when all members have let go of it, each once what it runs has stopped.
+// The leave of one member is different: its entry no longer goes with the session, so Leave takes it away. Where
+// that may not have worked, or a write that lands later may undo it, the session is lost for all. A store that goes
+// back brings such an entry back, under a session that lives on, so Sessions looks for those now and then.
 type Sessions struct {
 	reg  *registry.Registry
 	look time.Duration // between two looks at what was taken away
 
-	turn chan struct{} // capacity 1: who opens one
+	turn chan struct{} // capacity 1: held to open one
 	mu   sync.Mutex
 	open map[time.Duration]*shared
 }
@@ -48,7 +47,7 @@ type shared struct {
 	of    *Sessions
 	ttl   time.Duration
 	lost  chan struct{}      // closed when it counts as ended
-	stop  context.CancelFunc // nobody has it any more
+	stop  context.CancelFunc // the last member let go
 	ended chan struct{}      // closed when its goroutine has
 
 	// guarded by Sessions.mu
@@ -108,7 +107,7 @@ func (s *Sessions) have(ttl time.Duration) *Share {
 	return &Share{shared: x}
 }
 
-// watch loses the session for all when it ends. It waits for nothing else: whoever has the session runs on until then.
+// watch loses the session for all when it ends. It waits for nothing else: members run on until then.
 func (x *shared) watch(ctx context.Context) {
 	defer close(x.ended)
 	var looks sync.WaitGroup
@@ -154,7 +153,7 @@ func (x *shared) remove(ctx context.Context) {
 	}
 }
 
-// incarnationOf is whose entry of a member it is; "": nobody knows.
+// incarnationOf is the start of the member that wrote an entry; "": unknown.
 func incarnationOf(e registry.Entry) string {
 	var m Member
 	if decode(e, &m) != nil {
@@ -169,7 +168,7 @@ func (x *shared) Done() <-chan struct{} { return x.lost }
 // Doubtful is that of the session, if its store has such doubts.
 func (x *shared) Doubtful() bool { return x.doubter != nil && x.doubter.Doubtful() }
 
-// Lose says that the session counts as ended, for all who share it. Who opens one from now on gets another.
+// Lose ends the session for all members that share it. Open returns another one from now on.
 func (x *shared) Lose() {
 	x.of.mu.Lock()
 	defer x.of.mu.Unlock()
@@ -220,7 +219,7 @@ func (x *shared) hasNone(ctx context.Context, keys []string, incarnation string)
 	return true
 }
 
-// alone says whether nobody else has the session, and sees to it that nobody will.
+// alone says whether no other member has the session, and keeps others from getting it.
 func (x *Share) alone() bool {
 	x.of.mu.Lock()
 	defer x.of.mu.Unlock()
@@ -245,8 +244,8 @@ func (x *shared) noteWithdrawn(keys []string, incarnation string) {
 	}
 }
 
-// Close lets go of the session, and ends it if nobody else has it: until then its entries stay. Who has put some
-// calls Leave, or Lose first.
+// Close lets go of the session, and ends it if no other member has it: until then its entries stay. A member
+// that has put entries calls Leave instead, or Lose first.
 func (x *Share) Close(ctx context.Context) (err error) {
 	x.once.Do(func() {
 		x.of.mu.Lock()

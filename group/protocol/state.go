@@ -46,7 +46,7 @@ func (g *Group) Load(ctx context.Context, checkpoints bool) (*State, error) {
 	return st, nil
 }
 
-// Survey is Load for who can do without the units that can't be read: those say so, and stop no other.
+// Survey is Load that passes over units that can't be read: Unit.Damage says why, and the others go on.
 func (g *Group) Survey(ctx context.Context, checkpoints bool) (*State, error) {
 	return g.survey(ctx, checkpoints, func(units int, _ []registry.Entry) []Unit {
 		all := make([]Unit, units)
@@ -57,8 +57,8 @@ func (g *Group) Survey(ctx context.Context, checkpoints bool) (*State, error) {
 	})
 }
 
-// Sketch is Survey for who only looks: of the units it has those alone that the store has something of, by
-// number. So it takes no room for units that are nothing but a number in the document.
+// Sketch is Survey for readers: it has only the units that the store has something of, by number. So it takes
+// no room for units that are nothing but a number in the document.
 func (g *Group) Sketch(ctx context.Context, checkpoints bool) (*State, error) {
 	return g.survey(ctx, checkpoints, func(units int, known []registry.Entry) []Unit {
 		var all []Unit

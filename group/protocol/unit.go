@@ -9,7 +9,7 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
-// Unit is what the registry knows of one unit. A unit that nobody ever owned has a zero Owner
+// Unit is what the registry knows of one unit. A unit that never had an owner has a zero Owner
 // (Epoch 0) and version "".
 type Unit struct {
 	Number            int
@@ -18,8 +18,8 @@ type Unit struct {
 	Checkpoint        *Checkpoint // nil: none was ever written
 	CheckpointVersion registry.Version
 
-	// What is stored in the place of the owner or of the checkpoint, and is none: nobody may claim the unit,
-	// or begin it, as nobody knows who owns it and how far it got. A seek puts both in order.
+	// OwnerDamage and CheckpointDamage say why the stored owner or checkpoint can't be read. No member claims or
+	// begins the unit then: its owner may live, and how far it got is unknown. A seek writes both anew.
 	OwnerDamage, CheckpointDamage error
 }
 
@@ -49,7 +49,7 @@ type Grant struct {
 }
 
 // Grant is the right of the unit's present owner. It is for that owner itself, to go on under
-// the epoch that a handoff or a seek gave it; ok is false when somebody else owns the unit.
+// the epoch that a handoff or a seek gave it; ok is false when another member owns the unit.
 func (u *Unit) Grant(member, incarnation string) (_ Grant, ok bool) {
 	if u.OwnerVersion == "" || u.Owner.Member != member || u.Owner.Incarnation != incarnation {
 		return Grant{}, false
@@ -58,7 +58,7 @@ func (u *Unit) Grant(member, incarnation string) (_ Grant, ok bool) {
 }
 
 // Unit reads the owner and the checkpoint of one unit. The checkpoint is at least as new as the
-// owner entry: read after a claim, nobody of an earlier epoch can change it any more.
+// owner entry: after a claim, no owner of an earlier epoch can change it any more.
 func (g *Group) Unit(ctx context.Context, unit int) (Unit, error) {
 	u := Unit{Number: unit}
 	if unit < 0 {
