@@ -70,10 +70,8 @@ type StorageTopic struct {
 	State      string      `json:"state"`          // retired, sealed, producing, sealing or open
 	Ends       []int64     `json:"ends,omitempty"` // by partition: where it was sealed; nil: it was not
 	Partitions []Partition `json:"partitions"`     // none of a retired one
+	Size       int         `json:"-"`              // how many partitions it has, or had before it was retired
 }
-
-// Size is how many partitions the storage topic has, or had before it was retired.
-func (s *StorageTopic) Size() int { return max(len(s.Partitions), len(s.Ends)) }
 
 // Retired says whether the storage topic is gone: all groups had finished it, and no record was left.
 func (s *StorageTopic) Retired() bool { return s.State == "retired" }

@@ -79,7 +79,7 @@ func describe(d *Document) api.Topic {
 		Storage: make([]api.StorageTopic, len(d.Storage)), Groups: []api.TopicGroup{},
 	}
 	for i, s := range d.Storage {
-		info.Storage[i] = api.StorageTopic{Index: i, Name: s.Name, K: s.K, State: d.storageState(i), Ends: s.Ends, Partitions: []api.Partition{}}
+		info.Storage[i] = api.StorageTopic{Index: i, Name: s.Name, K: s.K, State: d.storageState(i), Ends: s.Ends, Partitions: []api.Partition{}, Size: s.Partitions}
 		if !s.Retired {
 			info.Storage[i].Partitions = make([]api.Partition, s.Partitions)
 		}

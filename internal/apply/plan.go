@@ -149,7 +149,7 @@ func (p *Plan) alterTopic(ctx context.Context, c *Change, o *Object[admin.TopicC
 	}
 	last := len(info.Storage[len(info.Storage)-1].Partitions)
 	have := admin.TopicConfig{
-		Partitions: info.Storage[0].Size(), Router: info.Router, Hash: info.Hash, ID: info.ID,
+		Partitions: info.Storage[0].Size, Router: info.Router, Hash: info.Hash, ID: info.ID,
 		RetentionBytes: info.Retention.Bytes, RetentionAgeMS: info.Retention.AgeMS, RetentionForce: info.Retention.Force,
 	}
 	if o.Config.Partitions == last {

@@ -207,9 +207,9 @@ second; the age of that is shown.`,
 			}
 			d := shownSubscription(&v.Subscription)
 			v.Subscription = *d
-			problems := make([]error, len(v.Problems))
-			for i, p := range v.Problems {
-				problems[i] = problem(p)
+			var problems []error
+			for _, p := range v.Problems {
+				problems = append(problems, problem(p))
 			}
 			return errors.Join(append(problems, a.emit(v, func(r *report) {
 				r.line("subscription %s of topic %s, ordered by %s", d.Name, d.Topic, string(d.Order))

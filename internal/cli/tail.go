@@ -103,7 +103,7 @@ func partitionsOf(t *api.Topic, names []string) (list []int, _ error) {
 			return nil, fmt.Errorf("--partition %s: expected the number of a partition of topic %q, or STORAGE/PARTITION: %w", storeurl.Quote(name), t.Name, fault.Invalid)
 		}
 		for i := range storage {
-			n += t.Storage[i].Size()
+			n += t.Storage[i].Size
 		}
 		list = append(list, n)
 	}

@@ -150,7 +150,7 @@ func (u *units) of(ctx context.Context, storage, partition int) (int, error) {
 		}
 		known = make([]int, len(info.Storage))
 		for i := range len(known) - 1 {
-			known[i+1] = known[i] + info.Storage[i].Size()
+			known[i+1] = known[i] + info.Storage[i].Size
 		}
 		if storage >= len(known) {
 			return 0, fmt.Errorf("topic %q has no storage topic %d: %w", u.topic, storage, fault.NotFound)

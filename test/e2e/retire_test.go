@@ -127,7 +127,7 @@ func retired3(t *testing.T, open func() *ringfence.Client) {
 
 	info, err := other.Admin().DescribeTopic(t.Context(), "a")
 	must(t, err)
-	if len(info.Storage) != 3 || !info.Storage[0].Retired() || !info.Storage[1].Retired() || info.Storage[2].Retired() || len(info.Storage[1].Partitions) != 4 {
+	if len(info.Storage) != 3 || !info.Storage[0].Retired() || !info.Storage[1].Retired() || info.Storage[2].Retired() || info.Storage[1].Size != 4 {
 		t.Errorf("%+v", info)
 	}
 	// A group that comes begins with what is left, and one that was there goes on.
