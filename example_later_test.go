@@ -111,6 +111,6 @@ func ExampleClient_SubscribeBatch() {
 		}
 		return refused, nil
 	})
-	fmt.Println(done, string(letters[0].Value), err)
+	fmt.Println(done, letters[0].Value, err)
 	// Output: 3 broken <nil>
 }

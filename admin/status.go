@@ -10,16 +10,17 @@ import (
 )
 
 // DescribeSubscription describes a subscription with its group, its backlog, and what its members store about their deliveries, at
-// most once a second. What can't be read is missing, and told in Problems.
+// most once a second. What can't be read is missing, told in Problems, and the error: then the rest is there all the same.
 func (c *Client) DescribeSubscription(ctx context.Context, name string) (*api.SubscriptionStatus, error) {
 	d, err := c.subs.Get(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	s := &api.SubscriptionStatus{Subscription: *subscriptionOf(d)}
+	var problems []error
 	problem := func(err error) {
 		if err != nil {
-			s.Problems = append(s.Problems, err.Error())
+			s.Problems, problems = append(s.Problems, err.Error()), append(problems, err)
 		}
 	}
 	problem(c.subs.CheckTopic(ctx, d))
@@ -34,7 +35,7 @@ func (c *Client) DescribeSubscription(ctx context.Context, name string) (*api.Su
 	problem(err)
 	s.Backlog, err = c.CountBacklog(ctx, name)
 	problem(err)
-	return s, ctx.Err()
+	return s, errors.Join(problems...)
 }
 
 // breakerOf sums up what owners store; nil: there is no member.

@@ -210,7 +210,7 @@ func (p *Plan) alterSubscription(c *Change, o *Object[admin.SubscriptionConfig],
 	}
 	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 	have := admin.SubscriptionConfig{
-		Topic: d.Topic, Order: d.Order, From: api.From(d.From), DeadLetters: d.DeadLetters,
+		Topic: d.Topic, Order: d.Order, From: d.From, DeadLetters: d.DeadLetters,
 		Retry:  admin.Retry{Initial: ms(d.Retry.InitialMS), Max: ms(d.Retry.MaxMS), Attempts: d.Retry.MaxAttempts},
 		Shards: d.Set().Shards, Filter: d.Filter, Hold: ms(d.Retry.HoldMS),
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/api"
-	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/subscription"
 )
 
@@ -201,17 +200,13 @@ The owner of a shard stores what only it knows with its progress, at most once a
 second; the age of that is shown.`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-			v, err := rf.Admin().DescribeSubscription(ctx, args[0])
-			if err != nil {
-				return err
+			v, problems := rf.Admin().DescribeSubscription(ctx, args[0])
+			if v == nil {
+				return problems
 			}
 			d := shownSubscription(&v.Subscription)
 			v.Subscription = *d
-			var problems []error
-			for _, p := range v.Problems {
-				problems = append(problems, problem(p))
-			}
-			return errors.Join(append(problems, a.emit(v, func(r *report) {
+			return errors.Join(problems, a.emit(v, func(r *report) {
 				r.line("subscription %s of topic %s, ordered by %s", d.Name, d.Topic, string(d.Order))
 				r.line("up to %d attempts, pauses of %s to %s; dead letters: %s", d.Retry.MaxAttempts,
 					time.Duration(d.Retry.InitialMS)*time.Millisecond, time.Duration(d.Retry.MaxMS)*time.Millisecond, string(d.DeadLetters))
@@ -231,22 +226,12 @@ second; the age of that is shown.`,
 				case v.Group != nil:
 					r.line("")
 					groupTable(r, []api.Group{*v.Group})
-				case len(problems) == 0:
+				case problems == nil:
 					r.line("it was never delivered: start %s", whoDelivers(a.program(), d))
 				}
-			}))...)
+			}))
 		}),
 	}
-}
-
-// problem is the error that a text tells of, with its kind for the exit code.
-func problem(text string) error {
-	for _, kind := range []error{fault.Conflict, fault.NotFound, fault.Invalid} {
-		if before, is := strings.CutSuffix(text, ": "+kind.Error()); is {
-			return fmt.Errorf("%s: %w", before, kind)
-		}
-	}
-	return errors.New(text)
 }
 
 func (a *app) subscriptionWhy() *cobra.Command {

@@ -221,7 +221,7 @@ func look(ctx context.Context, rf *ringfence.Client, names []string, last *topSn
 		}
 		if all && unreadableDocument(err) {
 			g = listed[name]
-			g.Damaged, err = err.Error(), nil
+			g.Damaged, g.State, err = err.Error(), "damaged", nil
 		}
 		if err != nil {
 			return nil, err

@@ -40,7 +40,7 @@ func TestADryRunOfASeekFindsThePositionsAndChangesNothing(t *testing.T) {
 			t.Fatalf("a dry run changed the registry from %v to %v", before, after)
 		}
 		did, err := rf.Admin().SeekGroup(t.Context(), "g", ringfence.SeekEarliest, &admin.SeekGroupOptions{Partitions: partitions})
-		if err != nil || !reflect.DeepEqual(would, did) {
+		if err != nil || !did.Done || !reflect.DeepEqual(would.Positions, did.Positions) {
 			t.Errorf("the dry run said %v, the seek did %v, %v", would, did, err)
 		}
 		if before, err = rf.Registry().List(t.Context(), ""); err != nil {
