@@ -12,9 +12,9 @@ import (
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
-// Dead letters, for people: what is not delivered until somebody decides, and what was decided.
+// Dead letters, for people: what is not delivered until an operator decides, and what was decided.
 
-// decided are the statuses by what was ordered.
+// decided maps each verb to the status it leaves.
 var decided = map[core.Verb]api.DeadLetterStatus{
 	core.Redrive: api.Redriven, core.Pass: api.Skipped, core.Discard: api.Discarded, core.Edit: api.Edited,
 }
@@ -25,19 +25,19 @@ type entry struct {
 	Shard  int
 	Record commitlog.Record // the user's
 	Lost   error            // why the record can't be read; nil: it is there
-	Verb   core.Verb        // what was ordered, of one that is done with
+	Verb   core.Verb        // what was ordered, once it is done with
 	At     int64            // when, in Unix milliseconds
 }
 
-// failed says whether it was given up and nothing is decided of it; else it waits, or is done with.
+// failed reports a dead letter without a decision; other entries wait, or are done with.
 func (e *entry) failed() bool { return e.Dead && e.Verb == 0 }
 
 func byKeyAndPlace(a, b entry) int {
 	return cmp.Or(slices.Compare(a.Key, b.Key), a.ID.Compare(b.ID.Origin), cmp.Compare(a.Round, b.Round))
 }
 
-// DeadLetters lists what is not delivered until somebody decides, in order of key and place. With an error
-// it lists what could be read.
+// DeadLetters lists what is not delivered until an operator decides, in order of key and place. With an
+// error it lists what could be read.
 func (c *Subscriptions) DeadLetters(ctx context.Context, name string, opts *Choice) ([]api.DeadLetter, error) {
 	j, all, err := c.chosen(ctx, name, opts)
 	if j != nil && opts != nil && opts.Decided {
@@ -86,7 +86,7 @@ func deadLetterOf(topic string, e *entry) api.DeadLetter {
 	return d
 }
 
-// chosen are the dead letters of a subscription that match, and what waits behind those.
+// chosen returns the matching dead letters of a subscription, and what waits behind them.
 func (c *Subscriptions) chosen(ctx context.Context, name string, opts *Choice) (*journals, []entry, error) {
 	j, err := c.journals(ctx, name)
 	if err != nil {
@@ -97,8 +97,8 @@ func (c *Subscriptions) chosen(ctx context.Context, name string, opts *Choice) (
 	return j, all, errors.Join(err, unfit)
 }
 
-// deadLetters are all records that are not delivered because somebody has to decide. Those that are parked and
-// will be tried again are not among them. With an error they are those of the shards that could be read.
+// deadLetters returns all records that wait for a decision. Parked records that will be tried again are not
+// among them. With an error they are those of the shards that could be read.
 func (j *journals) deadLetters(ctx context.Context) ([]entry, error) {
 	all, err := j.eachShard(func(shard int) ([]entry, error) {
 		some, err := j.deadLettersOf(ctx, shard)
@@ -108,7 +108,7 @@ func (j *journals) deadLetters(ctx context.Context) ([]entry, error) {
 	return all, err
 }
 
-// eachShard gathers what f finds in each shard. With an error it is that of the shards that could be read.
+// eachShard gathers what f finds in each shard. With an error it has that of the shards that could be read.
 func (j *journals) eachShard(f func(shard int) ([]entry, error)) (all []entry, _ error) {
 	var errs []error
 	for shard := range j.Shards {
@@ -144,8 +144,8 @@ func (j *journals) deadLettersOf(ctx context.Context, shard int) (all []entry, _
 	return all, nil
 }
 
-// history are the dead letters of the present set of which somebody has decided: of a record that was redriven and
-// given up again, each. With an error they are those of the shards that could be read.
+// history returns the decided dead letters of the present set; a record that was redriven and given up again
+// appears for each time. With an error they are those of the shards that could be read.
 func (j *journals) history(ctx context.Context) ([]entry, error) {
 	return j.eachShard(func(shard int) (all []entry, _ error) {
 		some, err := j.History(ctx, shard)

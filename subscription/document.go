@@ -30,11 +30,11 @@ type Order string
 // The orders.
 const (
 	ByKey      Order = "key"      // the records of a key
-	ByFunction Order = "function" // those whose keys a function of the members makes the same of
+	ByFunction Order = "function" // records with keys for which the members' function returns the same
 	None       Order = "none"     // nothing
 )
 
-// DeadLetters says what becomes of a record that is given up.
+// DeadLetters is what becomes of a record that is given up.
 type DeadLetters = core.DeadLetters
 
 // The policies.
@@ -44,20 +44,20 @@ const (
 	Drop  = core.Drop
 )
 
-// Retry says when a failing record is tried again and when it is given up.
+// Retry says when a failing record is tried again, and when it is given up.
 type Retry struct {
 	InitialMS   int64 `json:"initial_ms"` // pause after the first failure
-	MaxMS       int64 `json:"max_ms"`     // and at most
+	MaxMS       int64 `json:"max_ms"`     // the longest pause
 	HoldMS      int64 `json:"hold_ms"`    // how long it is held before it is parked; -1: not at all
 	MaxAttempts int   `json:"max_attempts"`
 }
 
-// NewRetry is a policy of durations; what is 0 is the default, and a hold below it is none.
+// NewRetry returns a policy from durations: 0 is the default, a negative hold is none.
 func NewRetry(initial, longest, hold time.Duration, attempts int) Retry {
 	return Retry{InitialMS: millis(initial), MaxMS: millis(longest), HoldMS: millis(hold), MaxAttempts: attempts}
 }
 
-// millis is a duration in milliseconds that is 0 only when d is.
+// millis converts d to milliseconds; the result is 0 only when d is.
 func millis(d time.Duration) int64 {
 	switch {
 	case d < 0:
@@ -68,8 +68,7 @@ func millis(d time.Duration) int64 {
 	return 0
 }
 
-// The bounds of a policy. Nothing that is computed from it comes near the ends of the numbers that others
-// read.
+// The bounds of a policy keep all that is computed from it far from the limits of its number types.
 const (
 	LongestPause = shard.LongestPause // or hold
 	MaxAttempts  = 1 << 20
@@ -88,21 +87,21 @@ type Document struct {
 	Retry       Retry       `json:"retry"`
 	DeadLetters DeadLetters `json:"dead_letters"`
 	Endpoint    *Endpoint   `json:"endpoint,omitempty"` // nil: a handler or a command delivers
-	Filter      string      `json:"filter,omitempty"`   // an expression, see package filter: what it is false of is finished undelivered
-	Limits      *Limits     `json:"limits,omitempty"`   // nil: there are none
+	Filter      string      `json:"filter,omitempty"`   // an expression of package filter: a record that it is false of is finished undelivered
+	Limits      *Limits     `json:"limits,omitempty"`   // nil: none
 	Sets        []Set       `json:"sets"`
 	Created     int64       `json:"created"` // Unix ms
 	Paused      *Pause      `json:"paused,omitempty"`
-	// Damaged says why a definition of a list can't be used: then it has only a name. "": it can.
+	// Damaged says why a listed definition can't be used: it has only a name then. "": it can be used.
 	Damaged string `json:"damaged,omitempty"`
 
 	newer bool // see Newer
 }
 
-// Newer says that Damaged is for a newer version's sake: the definition is sound, and deleting it is no remedy.
+// Newer reports that a newer version wrote the definition: it is sound, and deleting it is no remedy.
 func (d *Document) Newer() bool { return d.newer }
 
-// longestName is of a subscription: its groups and topics have it in theirs.
+// longestName bounds a subscription's name, which is part of the names of its groups and topics.
 const longestName = 64
 
 const (
@@ -111,13 +110,13 @@ const (
 	deleting = "deleting"
 )
 
-// Group is the name of the consumer group of a set.
+// Group returns the name of the set's consumer group.
 func (d *Document) Group() string { return d.Name + groupMark + d.Set().ID }
 
-// groupMark is in the names of subscriptions' groups, and in those of no others.
+// groupMark is in the names of subscriptions' groups, and in no others.
 const groupMark = ".."
 
-// OfGroup is the subscription and the set whose group has that name, if there is one: those of users don't
+// OfGroup returns the subscription and the set of the group with that name; names of users' groups don't
 // look like it.
 func OfGroup(group string) (name, set string, ok bool) {
 	at := strings.LastIndex(group, groupMark)
@@ -127,14 +126,14 @@ func OfGroup(group string) (name, set string, ok bool) {
 	return group[:at], group[at+len(groupMark):], true
 }
 
-// GroupPrefix is what the names of all groups of a subscription begin with.
+// GroupPrefix begins the names of all groups of a subscription.
 func GroupPrefix(name string) string { return name + groupMark }
 
 func (r Retry) initial() time.Duration { return time.Duration(r.InitialMS) * time.Millisecond }
 func (r Retry) max() time.Duration     { return time.Duration(r.MaxMS) * time.Millisecond }
 func (r Retry) hold() time.Duration    { return time.Duration(r.HoldMS) * time.Millisecond }
 
-// policy is the retry policy of the document as durations.
+// policy returns the retry policy as durations.
 func (r Retry) policy() dispatch.Retry {
 	return dispatch.Retry{Initial: r.initial(), Max: r.max(), HoldFor: r.hold(), MaxAttempts: r.MaxAttempts}
 }
@@ -162,7 +161,7 @@ func (d Document) Validate() error {
 	return errors.Join(d.validate(), d.Limits.CheckShards(d.Name, d.Set().Shards))
 }
 
-// validate reports every fault of a definition that is complete.
+// validate reports every fault of a complete definition.
 func (d *Document) validate() error {
 	name := checkID(d.Name)
 	if len(d.Name) > longestName || strings.Contains(d.Name, groupMark) {
@@ -189,8 +188,8 @@ func (d *Document) validate() error {
 	return errors.Join(errs...)
 }
 
-// checkID says whether something may be stored under a name, if only by somebody else: it may be longer than
-// that of a subscription, and what is damaged can be deleted by it.
+// checkID reports whether anything may be stored under a name. It may be longer than a subscription's: a
+// damaged entry is deleted by it.
 func checkID(name string) error {
 	if registry.CheckID("subscription", name) != nil {
 		return badName(name)
@@ -202,7 +201,7 @@ func badName(name string) error {
 	return fmt.Errorf("subscription %.20q (%d bytes): expected 1 to %d letters, digits, '_', '-' or single '.', the first a letter or digit: %w", name, len(name), longestName, fault.Invalid)
 }
 
-// Matcher is the filter of a definition; nil: it has none, and everything is delivered.
+// Matcher returns the filter of a definition; nil: everything is delivered.
 func (d *Document) Matcher() (*filter.Filter, error) {
 	if d.Filter == "" {
 		return nil, nil
@@ -219,9 +218,9 @@ type Catalog struct {
 // NewCatalog returns the catalog in reg of subscriptions to topics.
 func NewCatalog(reg *registry.Registry, topics *topic.Catalog) *Catalog { return &Catalog{reg, topics} }
 
-// Ensure makes a subscription unless it exists, and returns it as it is stored: one that was there
-// keeps its policy. ErrExists when it has another topic or order: both are for good; ErrDeleting when it
-// has yet to be deleted. A creation that a crash interrupted is finished.
+// Ensure makes a subscription unless it exists, and returns it as it is stored: an existing one keeps
+// its policy. ErrExists when it has another topic or order, which never change; ErrDeleting when it has
+// yet to be deleted. A creation that a crash interrupted is finished.
 func (c *Catalog) Ensure(ctx context.Context, want Document) (*Document, error) {
 	want.withDefaults()
 	if err := want.validate(); err != nil {
@@ -250,7 +249,7 @@ func (c *Catalog) Ensure(ctx context.Context, want Document) (*Document, error) 
 			if err := d.Limits.CheckShards(d.Name, d.Set().Shards); err != nil {
 				return nil, err
 			}
-			have, version, under = &d, "", []registry.Check{defined} // or who deletes the topic may not see it
+			have, version, under = &d, "", []registry.Check{defined} // or a deletion of the topic may not see it
 		case err != nil:
 			return nil, err
 		case have.State == deleting:
@@ -270,7 +269,7 @@ func (c *Catalog) Ensure(ctx context.Context, want Document) (*Document, error) 
 	}
 }
 
-// firstSet is the one that a creation makes: of so many shards as it asks for, or of one for each partition.
+// firstSet is the set that a creation makes: with the shards it asks for, or one for each partition.
 func firstSet(want *Document, partitions int) ([]Set, error) {
 	shards := partitions
 	if n := want.Set().Shards; n != 0 {
@@ -308,13 +307,13 @@ func (d *Document) notReady() error {
 	return fmt.Errorf("subscription %q is being made or deleted (%s): %w", d.Name, d.State, fault.NotFound)
 }
 
-// List returns all that are ready and those that can't be used (Damaged), sorted by name.
+// List returns the ready definitions and the unusable ones (Damaged), sorted by name.
 func (c *Catalog) List(ctx context.Context) ([]*Document, error) {
 	all, err := c.Begun(ctx)
 	return slices.DeleteFunc(all, func(d *Document) bool { return d.State == creating }), err
 }
 
-// Begun is List, with those that are half made.
+// Begun is List, with the half-made ones.
 func (c *Catalog) Begun(ctx context.Context) ([]*Document, error) {
 	snap, err := c.reg.List(ctx, prefix)
 	if err != nil {
@@ -334,7 +333,7 @@ func (c *Catalog) Begun(ctx context.Context) ([]*Document, error) {
 	return all, nil
 }
 
-// Watch tells that a definition of a registry may have changed, as registry.Registry.Watch does.
+// Watch signals that a definition of a registry may have changed, as registry.Registry.Watch does.
 func Watch(ctx context.Context, reg *registry.Registry) (<-chan struct{}, error) {
 	return reg.Watch(ctx, prefix)
 }

@@ -10,11 +10,10 @@ import (
 	"github.com/ringfence/ringfence/topic"
 )
 
-// What a subscription has parked is named by offsets of its topic, and its group knows nothing of that:
-// whoever moved or deleted the group, or a topic, under it would lose records or deliver them out of
-// order.
+// A subscription names its parked records by offsets of its topic, and its group knows nothing of them.
+// A move or deletion of the group, or of a topic, would lose records or deliver them out of order.
 
-// GuardGroup is fault.Conflict for the group of a subscription that is there.
+// GuardGroup is fault.Conflict for the group of an existing subscription.
 func (c *Subscriptions) GuardGroup(ctx context.Context, group string) error {
 	name, set, ok := OfGroup(group)
 	if !ok {
@@ -24,7 +23,7 @@ func (c *Subscriptions) GuardGroup(ctx context.Context, group string) error {
 	case errors.Is(err, ErrNewer):
 		return fmt.Errorf("group %q belongs to subscription %q: %w: %w", group, name, err, fault.Conflict)
 	case errors.Is(err, fault.NotFound), errors.Is(err, fault.Invalid), err == nil && !d.Has(set):
-		return nil // what is left of one that was deleted
+		return nil // a deletion left it
 	case errors.Is(err, fault.Corrupt):
 		return fmt.Errorf("group %q belongs to subscription %q, which can't be read (%w): delete that with --force (Force in Go): %w", group, name, err, fault.Conflict)
 	case err != nil:
@@ -33,7 +32,7 @@ func (c *Subscriptions) GuardGroup(ctx context.Context, group string) error {
 	return fmt.Errorf("group %q belongs to subscription %q, and has parked records that it knows nothing of; it can't be moved, paused or deleted by itself; \"ringfence subscription reset %s\" (ResetSubscription in Go) sends it to other records, \"subscription pause\" (Pause) holds it back, \"subscription delete\" (DeleteSubscription) removes it: %w", group, name, name, fault.Conflict)
 }
 
-// CheckGroupName is fault.Invalid for a name that groups of subscriptions have.
+// CheckGroupName is fault.Invalid for a name that subscriptions' groups have.
 func CheckGroupName(group string) error {
 	name, _, ok := OfGroup(group)
 	if !ok {
@@ -42,10 +41,10 @@ func CheckGroupName(group string) error {
 	return fmt.Errorf("group %.80q: expected a name without \"..\", as the groups of subscriptions have it; \"ringfence subscription run %.60s\" (Subscribe in Go) delivers a subscription: %w", group, name, fault.Invalid)
 }
 
-// GuardTopic is fault.Conflict for a topic that a subscription delivers, or keeps what it parks in, and
-// without force when there is one that can't be read, which may. A dry run tells nobody what force passes over.
+// GuardTopic is fault.Conflict for a topic that a subscription delivers, or keeps parked records in. Without
+// force, also when a subscription can't be read, as it may. A dry run does not log what force passes over.
 func (c *Subscriptions) GuardTopic(ctx context.Context, topicName string, force, dry bool) error {
-	all, err := c.Begun(ctx) // who has begun to make one goes on with the topic as it was then
+	all, err := c.Begun(ctx) // a begun creation goes on with the topic as it was
 	errs := []error{err}
 	for _, s := range all {
 		switch {
@@ -69,28 +68,29 @@ func (c *Subscriptions) GuardTopic(ctx context.Context, topicName string, force,
 	return nil
 }
 
-// Keep is what asks whether a subscription keeps a topic from being deleted by who only finishes that: then it has
-// parked what is gone with the topic, and would take the records of the next topic of the name for those.
+// Keep returns the check for an interrupted deletion of a topic: a subscription keeps the topic if it has parked
+// records of it. It would take the records of the next topic of that name for those.
 func (c *Subscriptions) Keep(topicName string) func(context.Context) error {
 	return func(ctx context.Context) error { return c.GuardTopic(ctx, topicName, true, true) }
 }
 
-// InUse is why a topic can't be deleted that a subscription delivers, or keeps what it parks in.
+// InUse is the error for deleting a topic that a subscription delivers, or keeps parked records in.
 func InUse(topicName, name string) error {
 	return fmt.Errorf("topic %q is used by subscription %q, with force too: what that has parked, and its dead letters, go with the topic; first \"ringfence subscription delete %s\" (DeleteSubscription in Go): %w", topicName, name, name, fault.Conflict)
 }
 
-// InUseByNewer is why a topic can't be deleted, with force too, beside a subscription that a newer version wrote:
-// it may consume the topic in a way that this version can't see.
+// InUseByNewer is the error for deleting a topic beside a subscription of a newer version, with force too: it may
+// consume the topic in a way that this version can't see.
 func InUseByNewer(topicName string, s *Document) error {
 	return fmt.Errorf("topic %q may be used by subscription %q: %s: %w", topicName, s.Name, s.Damaged, fault.Conflict)
 }
 
-// DeleteTopic removes a topic and its records, for good; with a life only that one. Without force it is
-// fault.Conflict while a group has progress in it. A dry run only says whether it would be refused.
+// DeleteTopic removes a topic and its records, for good; with a topic ID only that one. Without force
+// it is fault.Conflict while a group has progress in it. A dry run only says whether it would be
+// refused.
 func (c *Subscriptions) DeleteTopic(ctx context.Context, name, life string, force, dry bool) error {
 	if _, err := c.topics.Current(ctx, name); errors.Is(err, fault.Conflict) {
-		return err // it was moved to another log: what is defined is not ours to delete
+		return err // it moved to another log: the new definition is not ours to delete
 	}
 	has, err := c.topics.Catalog().Life(ctx, name)
 	if err != nil {
@@ -108,8 +108,8 @@ func (c *Subscriptions) DeleteTopic(ctx context.Context, name, life string, forc
 	if err := inUse(ctx); err != nil || dry {
 		return err
 	}
-	// Once more when nobody can begin any more: the progress of who came meanwhile would be taken for one in the
-	// next topic of the name.
+	// Once more, when no new group can begin: progress stored meanwhile would be taken for progress in the next
+	// topic of the name.
 	if err := c.topics.Catalog().DeleteUnless(ctx, name, has, inUse); err != nil {
 		return err
 	}

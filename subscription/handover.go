@@ -17,14 +17,14 @@ import (
 	"github.com/ringfence/ringfence/subscription/shard"
 )
 
-// The turn of the shard set as one unit takes part in it: a new shard waits until those before it have ended
-// (await), takes over what they have left (takeOver), and delivers; an old one stops its engine, and writes the
-// last record of its journal (delivery.run). No two of them ask each other anything: what one has to know of the
-// other stands at the end of a journal. The epoch of the new one has to be above that of the old one, as
-// receivers may fence by it; where it is not, the unit is claimed again above it.
+// A unit's part in a reshard. A new shard waits for the ends of those before it (await), takes over what they
+// left (takeOver), and delivers; an old one stops its engine, and writes the last record of its journal
+// (delivery.run). They never ask each other: all that one has to know of the other stands at the end of a
+// journal. The new epoch has to be above the old one, as receivers may fence by it; otherwise the unit is
+// claimed again above it.
 
-// await waits until all shards of the set before have ended that can have had records of keys which a unit
-// reads. With neither a result nor an error the unit is to be drained.
+// await waits for the end of every shard of the set before that can have had records of the unit's keys.
+// With neither a result nor an error the unit is to be drained.
 func (w *shards) await(ctx context.Context, u *group.Unit) ([]*shard.Left, error) {
 	old, err := protocol.NewGroup(w.of.reg, w.before.Definition.Group())
 	if err != nil {
@@ -71,14 +71,14 @@ func (w *shards) await(ctx context.Context, u *group.Unit) ([]*shard.Left, error
 		return nil, context.Cause(waiting)
 	}
 	for _, l := range left {
-		if l.Epoch() >= u.Epoch() { // a receiver that fences would refuse what we deliver
+		if l.Epoch() >= u.Epoch() { // a receiver that fences would refuse our deliveries
 			return nil, shard.Outrun(l.Epoch())
 		}
 	}
 	return left, nil
 }
 
-// rest waits, when a shard has ended for good, until its unit is to be drained: it is not started again.
+// rest keeps a shard that has ended for good from starting again, until its unit is to be drained.
 func (w *shards) rest(ctx context.Context, u *group.Unit, err error) error {
 	if !errors.Is(err, shard.ErrEnded) {
 		return err
@@ -92,7 +92,7 @@ func (w *shards) rest(ctx context.Context, u *group.Unit, err error) error {
 		}
 		var look <-chan time.Time
 		if err != nil {
-			look = time.After(growEvery) // somebody may have done what the error says
+			look = time.After(growEvery) // an operator may have done what the error says
 		}
 		select {
 		case <-u.Draining():
@@ -104,8 +104,8 @@ func (w *shards) rest(ctx context.Context, u *group.Unit, err error) error {
 	}
 }
 
-// endedUnawares is called when the shards of a set have ended. Where the definition knows of no turn, because the
-// registry went back, it is told again.
+// endedUnawares handles the end of a set's shards. A definition that knows of no reshard, because the registry
+// went back, gets it again.
 func (c *Subscriptions) endedUnawares(ctx context.Context, w *shards) error {
 	if w.ending() || isClosed(w.last) {
 		return nil
@@ -117,7 +117,7 @@ func (c *Subscriptions) endedUnawares(ctx context.Context, w *shards) error {
 	return err
 }
 
-// successor is the set that the ends of journals name.
+// successor returns the set that the ends of journals name.
 func (w *shards) successor(ctx context.Context) (Set, error) {
 	for n := range w.Shards {
 		from, err := w.stored(n)(ctx)
@@ -139,7 +139,7 @@ func (w *shards) successor(ctx context.Context) (Set, error) {
 	return Set{}, fmt.Errorf("no journal says which: %w", fault.NotFound)
 }
 
-// delivery is what a unit does between the start of its shard and its end.
+// delivery is a unit's work between the start and the end of its shard.
 type delivery struct {
 	*shards
 	unit  *group.Unit
@@ -159,7 +159,7 @@ func (d *delivery) run(ctx context.Context, engine func(context.Context, consume
 	}
 	for _, in := range d.in {
 		if d.ending() {
-			break // those who go on look at it anew
+			break // the next set looks at it anew
 		}
 		if fits, err := d.shard.Fit(ctx, d.unit.Draining(), d.enough, in.Storage, in.Partition, in.Source); err != nil || !fits && !d.ending() {
 			return err
@@ -206,7 +206,7 @@ func (d *delivery) run(ctx context.Context, engine func(context.Context, consume
 	return d.shard.End(ctx, shard.Final{At: since, Positions: final, Next: goesOn}, d.drain)
 }
 
-// merged are positions with newer ones in their places.
+// merged returns the old positions, with newer ones in their places.
 func merged(old, now []protocol.Position) []protocol.Position {
 	out := slices.Clone(now)
 	for _, p := range old {
@@ -217,7 +217,7 @@ func merged(old, now []protocol.Position) []protocol.Position {
 	return out
 }
 
-// takeOver makes what earlier shards have left ours, and returns where the main records begin.
+// takeOver appends what earlier shards left to this one's journal, and returns where the main records begin.
 func (d *delivery) takeOver(ctx context.Context) ([]protocol.Position, error) {
 	var start []protocol.Position
 	since := time.Now().UnixMilli()
@@ -254,8 +254,8 @@ func (d *delivery) takeOver(ctx context.Context) ([]protocol.Position, error) {
 	return start, nil
 }
 
-// inherited is where the main records of a partition begin that an earlier set has left. One of which
-// nobody knows was begun by nobody.
+// inherited returns where the main records of a partition begin that an earlier set left. An unknown
+// partition was never begun.
 func (d *delivery) inherited(ctx context.Context, in dispatch.Input) (protocol.Position, error) {
 	set := d.Definition.Set()
 	if at, reset := set.Start(in.Partition); reset {

@@ -8,7 +8,7 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// Limits bound what all members of a subscription deliver together; 0: there is no bound.
+// Limits bound what all members of a subscription deliver together; 0: no bound.
 type Limits struct {
 	Rate        int `json:"rate,omitempty"`        // attempts in a second
 	Concurrency int `json:"concurrency,omitempty"` // attempts at the same time, at least one for each shard
@@ -20,10 +20,10 @@ const (
 	MaxConcurrency = 1 << 20
 )
 
-// NoLimit is what Catalog.Limit takes for a bound that is to go.
+// NoLimit removes a bound in Catalog.Limit.
 const NoLimit = -1
 
-// LimitsOf are those of a definition; nil: it has none.
+// LimitsOf returns the limits of a definition; nil: none.
 func LimitsOf(rate, concurrency int) *Limits {
 	if rate == 0 && concurrency == 0 {
 		return nil
@@ -44,7 +44,7 @@ func (l *Limits) validate(name string) error {
 	return nil
 }
 
-// CheckShards says whether each of so many shards can deliver.
+// CheckShards checks that each of so many shards can deliver.
 func (l *Limits) CheckShards(name string, shards int) error {
 	if l == nil || l.Concurrency == 0 || l.Concurrency >= shards {
 		return nil
@@ -53,7 +53,7 @@ func (l *Limits) CheckShards(name string, shards int) error {
 		name, l.Concurrency, shards, shards, name, l.Concurrency, fault.Invalid)
 }
 
-// Rate is how many attempts in a second all members may begin together; 0: there is no bound.
+// Rate is how many attempts a second all members may begin together; 0: no bound.
 func (d *Document) Rate() int {
 	if d.Limits == nil {
 		return 0
@@ -61,8 +61,8 @@ func (d *Document) Rate() int {
 	return d.Limits.Rate
 }
 
-// Concurrency is how many attempts one shard of the set that delivers may have under way; 0: there is no
-// bound. The shards divide what there is for all, so that no two members have to agree on anything.
+// Concurrency is how many attempts one shard of the active set may have under way; 0: no bound. The
+// shards divide the whole, so members need not agree on anything.
 func (d *Document) Concurrency(shard int) int {
 	if d.Limits == nil || d.Limits.Concurrency == 0 {
 		return 0
@@ -75,10 +75,10 @@ func (d *Document) Concurrency(shard int) int {
 	return max(1, each) // a registry that went back may have fewer than shards
 }
 
-// LimitOptions make a change of limits depend on what was seen before it; nil, and what is left out, on nothing.
+// LimitOptions make a change of limits depend on what was seen before it; a zero field is not checked.
 type LimitOptions struct {
-	Life string  // the ID of the subscription's first shard set: the name is not another one's by now
-	From *Limits // what they were
+	Life string  // the ID of the subscription's first shard set: guards against another one of the name
+	From *Limits // the limits seen
 }
 
 func (o *LimitOptions) check(d *Document, was Limits) error {
@@ -103,10 +103,9 @@ func (l Limits) String() string {
 	return "rate " + bound(l.Rate) + ", concurrency " + bound(l.Concurrency)
 }
 
-// Limit changes the limits of a subscription, and returns it as it is stored: what is 0 stays as it is, and
-// NoLimit ends a bound. Its members heed that when they have heard of it, in general within a second; what
-// they have begun goes on. ErrNotFound when there is none; ErrInvalid for limits that can't be; ErrConflict when
-// something is not as opts say.
+// Limit changes the limits of a subscription, and returns it as it is stored: 0 keeps a bound, and NoLimit ends
+// it. Members follow once they hear of it, in general within a second; attempts under way go on. ErrNotFound
+// when there is none; ErrInvalid for impossible limits; ErrConflict when something is not as opts say.
 func (c *Catalog) Limit(ctx context.Context, name string, to Limits, opts *LimitOptions) (*Document, error) {
 	return c.change(ctx, name, func(d *Document) (bool, error) {
 		var was Limits

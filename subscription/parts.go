@@ -12,32 +12,32 @@ import (
 	"github.com/ringfence/ringfence/topic"
 )
 
-// The internal topics of a subscription are told from others by two things: their names have the ID of a
-// set of it, and their definitions say that they are a part of it. The names alone come from a definition
-// that whoever can write to the registry may have forged, and users may have topics of such names.
+// Two things mark an internal topic of a subscription: its name has the ID of one of its sets, and its
+// definition names it as a part of the subscription. A name alone is not enough: users may have topics of
+// such names.
 
 const (
 	journalSuffix = ".retry"
 	deadSuffix    = ".dead"
 )
 
-// owner is a subscription as its internal topics have it.
+// owner names a subscription in the definitions of its internal topics.
 func owner(name string) string { return fmt.Sprintf("subscription %q", name) }
 
-// parts are the internal topics of a subscription: all that is made, written to, trimmed or deleted for it
-// is one of them.
+// parts are the internal topics of a subscription. Whatever is made, written, trimmed or deleted for it is
+// one of them.
 func (c *Catalog) parts(name string) topic.Parts { return c.topics.Parts(owner(name)) }
 
-// Owns says whether a topic is a part of a subscription, also of one that can't be read.
+// Owns reports whether a topic is a part of a subscription, also of one that can't be read.
 func (c *Catalog) Owns(name string, d *topic.Document) bool { return c.parts(name).Check(d) == nil }
 
-// JournalTopic and DeadTopic are the internal topics of the set that delivers.
+// JournalTopic names the journal of the set that delivers.
 func (d *Document) JournalTopic() string { return d.Name + "." + d.Set().ID + journalSuffix }
 
-// DeadTopic keeps the payloads of dead letters.
+// DeadTopic names the topic with the payloads of dead letters.
 func (d *Document) DeadTopic() string { return d.Name + "." + d.Set().ID + deadSuffix }
 
-// setOf is the set whose internal topic a subscription calls so; ok is false for other names.
+// setOf returns the set whose internal topic has this name in a subscription; ok is false for other names.
 func setOf(name, topic string) (set string, ok bool) {
 	rest, ok := strings.CutPrefix(topic, name+".")
 	if !ok {
@@ -54,7 +54,7 @@ type journals struct {
 }
 
 // openJournals opens the internal topics of a subscription by open, which may keep them open. ErrConflict when
-// one is not its own: nothing is read from it, written to it or trimmed.
+// one is not its own: that one is never read, written or trimmed.
 func (c *Catalog) openJournals(ctx context.Context, d *Document, open func(context.Context, string) (*topic.Topic, error)) (*journals, error) {
 	set := d.Set()
 	j := &journals{&shard.Journals{Set: set.ID, Shards: set.Shards, Retry: d.Retry.policy()}, d}
@@ -79,8 +79,8 @@ func (c *Catalog) openJournals(ctx context.Context, d *Document, open func(conte
 	return j, nil
 }
 
-// CheckTopic says whether the topic of a definition can be delivered, and ErrNotFound when there is none.
-// ErrConflict for one that is a part of something.
+// CheckTopic checks that the topic of a definition can be delivered. ErrNotFound when there is none,
+// ErrConflict for a part of something.
 func (c *Catalog) CheckTopic(ctx context.Context, d *Document) error {
 	main, err := c.main(ctx, d.Topic)
 	if err == nil {
@@ -92,14 +92,14 @@ func (c *Catalog) CheckTopic(ctx context.Context, d *Document) error {
 	return nil
 }
 
-// main is a topic to be delivered. What is a part of something is none: a subscription writes down in its
-// topics what it delivers, so what came from one of those would come again, for ever.
+// main returns a topic to be delivered. An internal topic is none: a subscription writes what it delivers
+// to its own topics, so a record from there would come again, for ever.
 func (c *Catalog) main(ctx context.Context, name string) (*topic.Document, error) {
 	main, _, err := c.defined(ctx, name)
 	return main, err
 }
 
-// defined is main, and returns the check that holds as long as the topic is defined so.
+// defined is main, with the check that holds as long as the topic keeps this definition.
 func (c *Catalog) defined(ctx context.Context, name string) (*topic.Document, registry.Check, error) {
 	main, as, err := c.topics.Defined(ctx, name)
 	if err == nil && main.Internal != "" {
@@ -108,7 +108,7 @@ func (c *Catalog) defined(ctx context.Context, name string) (*topic.Document, re
 	return main, as, err
 }
 
-// shares says whether the shards can share a topic: a set that was never another has one for each partition.
+// shares checks that the shards can share a topic: a set that follows no other has one for each partition.
 func (d *Document) shares(t *topic.Document) error {
 	for _, s := range d.Sets {
 		if s.Storage >= len(t.Storage) {
@@ -121,7 +121,7 @@ func (d *Document) shares(t *topic.Document) error {
 	return nil
 }
 
-// fits says whether a storage topic has a partition for each shard.
+// fits checks that a storage topic has a partition for each shard.
 func (d *Document) fits(t *topic.Document, storage int) error {
 	if n := t.Storage[storage].Partitions; n != d.Set().Shards {
 		return fmt.Errorf("%d shards, and topic %q has %d partitions: %w", d.Set().Shards, t.Name, n, ErrDamaged)

@@ -15,16 +15,15 @@ import (
 	"github.com/ringfence/ringfence/topic"
 )
 
-// The turn of the shard set, as far as it is in the definition: a set is written down and then its topics
-// are made; then it delivers, and the one before it ends; and when it needs that no more, that is retired.
-// Each step can be repeated by anybody. What the shards do for it is in take.go, and ARCHITECTURE.md says
-// how it hangs together.
+// The reshard, as far as it is in the definition: a set is written down, then its topics are made; then it
+// delivers, and the set before it ends; when that is needed no more, it is retired. Every member can
+// repeat each step. What the shards do is in handover.go; ARCHITECTURE.md gives the whole picture.
 
-// RetiredFor is how long the topics of a set stay that nobody needs any more: a registry that goes back may.
+// RetiredFor is how long the topics of a retired set stay: a registry that goes back may need them.
 const RetiredFor = time.Hour
 
-// PlanReshard says what a turn to another number of shards begins with; the definition as it is, when it has
-// so many. ErrConflict while a turn is under way.
+// PlanReshard returns the definition that a reshard begins with, or the present one if it has that many
+// shards already. ErrConflict while a reshard is under way.
 func (c *Catalog) PlanReshard(ctx context.Context, name string, shards int) (*Document, error) {
 	d, err := c.Get(ctx, name)
 	if err == nil {
@@ -44,7 +43,7 @@ func (c *Catalog) mayReshard(ctx context.Context, d *Document, shards int) error
 	return d.Limits.CheckShards(d.Name, shards)
 }
 
-// mayTurn says whether a turn may begin, and returns the topic.
+// mayTurn checks that a reshard may begin, and returns the topic.
 func (c *Catalog) mayTurn(ctx context.Context, d *Document) (*topic.Document, error) {
 	main, err := c.main(ctx, d.Topic)
 	if err == nil {
@@ -62,8 +61,8 @@ func (c *Catalog) mayTurn(ctx context.Context, d *Document) (*topic.Document, er
 	return main, err
 }
 
-// Reshard begins the turn of a subscription to another number of shards, and returns the definition as it is stored.
-// The members do the rest. It is the definition as it was, when it has so many.
+// Reshard begins a reshard, and returns the definition as it is stored. The members do the rest. A definition that
+// has that many shards already is returned unchanged.
 func (c *Catalog) Reshard(ctx context.Context, of *Document, shards int) (*Document, error) {
 	d, err := c.change(ctx, of.Name, func(d *Document) (bool, error) {
 		if d.Life() != of.Life() {
@@ -89,14 +88,14 @@ func newSet(n, shards int, state string) Set {
 	return s
 }
 
-// nextSet is the one after all others.
+// nextSet returns the set that follows all others.
 func (d *Document) nextSet(shards, storage int) Set {
 	s := newSet(d.Sets[len(d.Sets)-1].Set+1, shards, making)
 	s.Storage = storage
 	return s
 }
 
-// Advance makes the topics of a set that is being made, and has it deliver and the one before it end.
+// Advance makes the topics of a set in the making; then that set delivers, and the one before it ends.
 func (c *Catalog) Advance(ctx context.Context, d *Document) (*Document, error) {
 	next := d.Sets[len(d.Sets)-1]
 	if next.State != making {
@@ -108,7 +107,8 @@ func (c *Catalog) Advance(ctx context.Context, d *Document) (*Document, error) {
 	}
 	as := d.As(next)
 	for _, name := range []string{as.JournalTopic(), as.DeadTopic()} {
-		// A set that a registry forgot and a journal named (Restore) has topics, which the registry forgot as well.
+		// The registry forgot this set, and a journal named it (Restore). Its topics exist, and are forgotten as
+		// well.
 		if _, err := c.parts(d.Name).TakeUp(ctx, name, topic.Config{Partitions: next.Shards}); err != nil {
 			return nil, c.unlessDeleted(ctx, as, err)
 		}
@@ -138,15 +138,15 @@ func (c *Catalog) Advance(ctx context.Context, d *Document) (*Document, error) {
 	return out, nil
 }
 
-// unlessDeleted is err, for which a set is not made. If that is because the subscription is gone, or is being
-// deleted, what was made for the set goes: the deleter may have looked before it was there.
+// unlessDeleted passes on err, for which a set is not made. If the subscription is gone or being deleted,
+// what was made for the set is removed: the deletion may have looked before it existed.
 func (c *Catalog) unlessDeleted(ctx context.Context, as *Document, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearTimeout) // the deletion may have ended ctx
 	defer cancel()
 	have, _, unread := c.load(ctx, as.Name)
 	switch {
 	case unread == nil && have.Life() == as.Life() && have.State != deleting:
-		return err // somebody else goes on with it
+		return err // another caller goes on with it
 	case unread != nil && !errors.Is(unread, fault.NotFound):
 		return err
 	}
@@ -155,19 +155,19 @@ func (c *Catalog) unlessDeleted(ctx context.Context, as *Document, err error) er
 
 const clearTimeout = 5 * time.Second
 
-// Retire says that nobody needs a set any more that was closing.
+// Retire marks a closing set as needed no more.
 func (c *Catalog) Retire(ctx context.Context, d *Document, set string) (*Document, error) {
 	return c.changeSets(ctx, d, func(now *Document) bool {
 		i := slices.IndexFunc(now.Sets, func(s Set) bool { return s.ID == set && s.State == closing })
 		if i >= 0 {
 			now.Sets[i].State, now.Sets[i].Since = retired, time.Now().UnixMilli()
-			now.Sets[i].Starts, now.Sets[i].Shed = nil, false // its shards have long begun
+			now.Sets[i].Starts, now.Sets[i].Shed = nil, false // its shards began long ago
 		}
 		return i >= 0
 	})
 }
 
-// NotePause stores how long a shard of the set that delivers delivered nothing, if that is the longest.
+// NotePause stores how long a shard of the active set delivered nothing, if that is the longest.
 func (c *Catalog) NotePause(ctx context.Context, d *Document, pause time.Duration) error {
 	ms := min(max(1, pause.Milliseconds()), lastMillis)
 	_, err := c.changeSets(ctx, d, func(now *Document) bool {
@@ -181,7 +181,7 @@ func (c *Catalog) NotePause(ctx context.Context, d *Document, pause time.Duratio
 	return err
 }
 
-// Spent are the sets that were retired so long ago that their topics and groups can go.
+// Spent returns the sets that were retired long enough ago for their topics and groups to go.
 func (d *Document) Spent(now time.Time) (all []*Document) {
 	for _, s := range d.Sets {
 		if s.State == retired && !s.gone() && now.Sub(time.UnixMilli(s.Since)) >= RetiredFor {
@@ -191,11 +191,11 @@ func (d *Document) Spent(now time.Time) (all []*Document) {
 	return all
 }
 
-// gone is the first set once its topics went: its ID stays, for it is the life of the subscription.
+// gone reports a first set whose topics went. Its ID stays: it is the ID of the subscription.
 func (s Set) gone() bool { return s.State == retired && s.Since == 0 }
 
-// Forget removes the topics of a set that was retired, and that set from the definition. Its group is the
-// caller's.
+// Forget removes the topics of a retired set, and the set from the definition. The caller removes its
+// group.
 func (c *Catalog) Forget(ctx context.Context, d *Document, set *Document, gone func(topic string)) error {
 	if err := c.dropTopicsOf(ctx, set, Deletion{Gone: gone}); err != nil {
 		return err
@@ -215,7 +215,7 @@ func (c *Catalog) Forget(ctx context.Context, d *Document, set *Document, gone f
 	return err
 }
 
-// changeSets is change for the subscription of that life.
+// changeSets is change, for the subscription with d's ID.
 func (c *Catalog) changeSets(ctx context.Context, d *Document, f func(*Document) bool) (*Document, error) {
 	return c.change(ctx, d.Name, func(now *Document) (bool, error) {
 		if now.Life() != d.Life() {
@@ -225,7 +225,7 @@ func (c *Catalog) changeSets(ctx context.Context, d *Document, f func(*Document)
 	})
 }
 
-// canDeliver says whether a set that a journal names could have been made: anybody may have written it.
+// canDeliver checks that the set named by a journal could have been made: any producer may have written it.
 func (s *Set) canDeliver(main *topic.Document) error {
 	switch {
 	case !isSetID(s.ID) || s.Set < 1 || s.Set > maxSetNumber:
@@ -238,8 +238,8 @@ func (s *Set) canDeliver(main *topic.Document) error {
 	return CheckShards(s.Shards, main.Storage[s.Storage].Partitions)
 }
 
-// Restore puts the set into the definition that the end of a journal names, unless it is there: a registry
-// that went back has forgotten a turn which the journals know of.
+// Restore puts the set that a journal's end names into the definition, unless it is there. A registry that
+// went back has forgotten a reshard which the journals know of.
 func (c *Catalog) Restore(ctx context.Context, d *Document, next Set) (*Document, error) {
 	main, err := c.main(ctx, d.Topic)
 	if err != nil {
@@ -259,9 +259,9 @@ func (c *Catalog) Restore(ctx context.Context, d *Document, next Set) (*Document
 	})
 }
 
-// Reshard changes how many shards a subscription has, while it is delivered; a dry run only says what that
-// would do. Members do it; without one it is done when there is one. fault.Conflict while an earlier change
-// is under way; fault.Invalid for a number that is too high.
+// Reshard changes the number of shards while the subscription delivers; a dry run only says what that would
+// do. Members carry it out, now or when there are some. fault.Conflict while an earlier change is under
+// way; fault.Invalid for a number that is too high.
 func (c *Subscriptions) Reshard(ctx context.Context, name string, shards int, dry bool) (*api.Reshard, error) {
 	d, err := c.PlanReshard(ctx, name, shards)
 	if err != nil {
@@ -290,7 +290,7 @@ func (c *Subscriptions) Reshard(ctx context.Context, name string, shards int, dr
 	return out, err
 }
 
-// newShards are those of a set that goes on for another one.
+// newShards returns the shards of the next set, for people.
 func newShards(main *topic.Document, before, next Set) []api.NewShard {
 	all := make([]api.NewShard, next.Shards)
 	h := Heritage(main, before, next)
@@ -305,8 +305,7 @@ func newShards(main *topic.Document, before, next Set) []api.NewShard {
 	return all
 }
 
-// DescribeGroup describes any group with its members, its units and their lag; it needs no member to be
-// alive.
+// DescribeGroup describes any group with its members, units and lag. It needs no live member.
 func (c *Subscriptions) DescribeGroup(ctx context.Context, name string) (api.Group, error) {
 	layout, err := c.layoutOf(ctx, name)
 	if err != nil {
@@ -320,8 +319,8 @@ func (c *Subscriptions) DescribeGroup(ctx context.Context, name string) (api.Gro
 	return info, err
 }
 
-// later is how many records lie behind the storage topic that the group of a subscription delivers: no group
-// reads those yet.
+// later counts the records behind the storage topic that a subscription's group delivers: no group reads
+// those yet.
 func (c *Subscriptions) later(ctx context.Context, group, topicName string) (n int64, _ error) {
 	name, set, ok := OfGroup(group)
 	if !ok {
@@ -330,7 +329,7 @@ func (c *Subscriptions) later(ctx context.Context, group, topicName string) (n i
 	d, err := c.Get(ctx, name)
 	switch {
 	case errors.Is(err, fault.NotFound), errors.Is(err, ErrDamaged), err == nil && d.Set().ID != set:
-		return 0, nil // what is left of one, or nobody can say
+		return 0, nil // it is half deleted, or unknown
 	case err != nil:
 		return 0, err
 	}
@@ -354,7 +353,7 @@ func (c *Subscriptions) later(ctx context.Context, group, topicName string) (n i
 	return n, nil
 }
 
-// layoutOf is how the units of a group read its topic.
+// layoutOf returns how the units of a group read its topic.
 func (c *Subscriptions) layoutOf(ctx context.Context, group string) (consumer.Layout, error) {
 	name, set, ok := OfGroup(group)
 	if !ok {
@@ -362,7 +361,7 @@ func (c *Subscriptions) layoutOf(ctx context.Context, group string) (consumer.La
 	}
 	d, err := c.Get(ctx, name)
 	if errors.Is(err, fault.NotFound) || errors.Is(err, fault.Invalid) || errors.Is(err, fault.Corrupt) {
-		return consumer.Layout{}, nil // what is left of one
+		return consumer.Layout{}, nil // it is half deleted
 	}
 	if err != nil {
 		return consumer.Layout{}, err

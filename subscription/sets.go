@@ -8,12 +8,12 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// The shard sets of a definition. There is exactly one that delivers, beside it at most one that is being made
-// or one that is to end, and those that were retired lately. As shows the definition as one set sees it: that is
-// what shards, journals and groups are made from, so that no code of a shard asks which set it is of.
+// The shard sets of a definition: exactly one delivers; beside it at most one is being made or is to end, and
+// some were retired lately. As shows the definition as one set sees it. Shards, journals and groups are made
+// from that, so no code of a shard asks which set it is of.
 
-// Set is a shard set: who delivers, and the internal topics that keep what is parked. Its ID is in
-// their names and in each record of theirs, and is never used again.
+// Set is a shard set: the shards that deliver, and the internal topics that keep what is parked.
+// Its ID is in the names and in each record of those topics, and is never used again.
 type Set struct {
 	Set     int    `json:"set"`
 	ID      string `json:"id"`
@@ -21,13 +21,13 @@ type Set struct {
 	Shards  int    `json:"shards"`
 	State   string `json:"state"`              // making, active, closing, retired
 	Since   int64  `json:"since,omitempty"`    // Unix ms: when that began; 0: with the subscription
-	Pause   int64  `json:"pause_ms,omitempty"` // at the turn to it: how long a shard of it delivered nothing, at most
-	// Of a reset, until the set turns itself: the offset at which it begins in each partition, or AsItWas.
+	Pause   int64  `json:"pause_ms,omitempty"` // at its reshard: how long one of its shards delivered nothing, at most
+	// Of a reset, until the next reshard: the offset at which it begins in each partition, or AsItWas.
 	Starts []int64 `json:"starts,omitempty"`
-	Shed   bool    `json:"shed,omitempty"` // and what was parked in those partitions is not handed over
+	Shed   bool    `json:"shed,omitempty"` // the records parked in those partitions are not handed over
 }
 
-// OfShards is what a definition has that asks for so many shards; 0: for the default.
+// OfShards returns the sets of a definition that asks for so many shards; 0: for the default.
 func OfShards(n int) []Set {
 	if n == 0 {
 		return nil
@@ -35,16 +35,16 @@ func OfShards(n int) []Set {
 	return []Set{{Shards: n}}
 }
 
-// The life of a shard set. One is active, from the second to the third step of a turn together with the one
-// before it, which is closing: that delivers what it has begun, and ends.
+// The states of a shard set. One is active; from the second to the third step of a reshard, the one before
+// it is closing: it delivers what it has begun, and ends.
 const (
-	making  = "making" // its topics are
+	making  = "making" // its topics are being made
 	active  = "active"
 	closing = "closing"
-	retired = "retired" // its shards have ended, and nobody needs them any more
+	retired = "retired" // its shards have ended, and it is needed no more
 )
 
-// Set is the shard set that delivers; the zero value of a damaged definition.
+// Set returns the shard set that delivers; the zero value for a damaged definition.
 func (d *Document) Set() (last Set) {
 	for _, s := range d.Sets {
 		if s.State == active || last.ID == "" {
@@ -54,12 +54,12 @@ func (d *Document) Set() (last Set) {
 	return last
 }
 
-// Turning says whether a turn of the shard set is under way.
+// Turning reports whether a reshard is under way.
 func (d *Document) Turning() bool {
 	return slices.ContainsFunc(d.Sets, func(s Set) bool { return s.State == making || s.State == closing })
 }
 
-// Serving are the sets that have to run: the one that delivers, and before it one that is to end.
+// Serving returns the sets that have to run: the one that delivers, and before it one that is to end.
 func (d *Document) Serving() (all []*Document) {
 	for _, s := range d.Sets {
 		if s.State == active || s.State == closing {
@@ -69,7 +69,7 @@ func (d *Document) Serving() (all []*Document) {
 	return all
 }
 
-// All are the definitions of all sets, those that are not there any more but for the first.
+// All returns the definitions of all sets, without the gone ones except the first.
 func (d *Document) All() (all []*Document) {
 	for _, s := range d.Sets {
 		all = append(all, d.As(s))
@@ -77,7 +77,7 @@ func (d *Document) All() (all []*Document) {
 	return all
 }
 
-// As is the definition as the shards of one set see it: that set is the one that delivers.
+// As returns the definition as the shards of one set see it: that set is the one that delivers.
 func (d *Document) As(set Set) *Document {
 	out := *d
 	out.Sets = slices.Clone(d.Sets)
@@ -92,7 +92,7 @@ func (d *Document) As(set Set) *Document {
 	return &out
 }
 
-// Before is the definition as the set before the one that delivers sees it; nil: there is none.
+// Before returns the definition as the set before the active one sees it; nil: there is none.
 func (d *Document) Before() *Document {
 	for i, s := range d.Sets {
 		if s.ID == d.Set().ID && i > 0 {
@@ -102,7 +102,7 @@ func (d *Document) Before() *Document {
 	return nil
 }
 
-// Closing is the set that is to end; false: none is.
+// Closing returns the set that is to end; false: there is none.
 func (d *Document) Closing() (Set, bool) {
 	i := slices.IndexFunc(d.Sets, func(s Set) bool { return s.State == closing })
 	if i < 0 {
@@ -111,12 +111,12 @@ func (d *Document) Closing() (Set, bool) {
 	return d.Sets[i], true
 }
 
-// Has says whether there is a set with that ID.
+// Has reports whether there is a set with that ID.
 func (d *Document) Has(set string) bool {
 	return slices.ContainsFunc(d.Sets, func(s Set) bool { return s.ID == set })
 }
 
-// Topics are those that it delivers, or keeps what is parked in.
+// Topics returns the topics that it delivers, or keeps what is parked in.
 func (d *Document) Topics() []string {
 	all := []string{d.Topic}
 	for _, set := range d.All() {
@@ -125,8 +125,8 @@ func (d *Document) Topics() []string {
 	return all
 }
 
-// checkSets bounds what is done shard by shard, and keeps the internal topics to names that a creation
-// gives. Whose they are says Catalog.parts.
+// checkSets bounds the work per shard, and limits the internal topics to names that a creation gives.
+// Catalog.parts checks their owner.
 func checkSets(sets []Set) error {
 	if len(sets) < 1 || len(sets) > maxSets {
 		return fmt.Errorf("%d shard sets; expected 1 to %d", len(sets), maxSets)
@@ -165,10 +165,10 @@ const (
 	maxSetNumber = 1 << 30
 )
 
-// MaxShare is how many partitions a shard reads at most.
+// MaxShare is the largest number of partitions that a shard reads.
 const MaxShare = 1024
 
-// CheckShards says whether a topic of so many partitions can be shared by so many shards.
+// CheckShards checks that so many shards can share a topic of so many partitions.
 func CheckShards(shards, partitions int) error {
 	if shards < 1 || shards > partitions || (partitions+shards-1)/shards > MaxShare {
 		return fmt.Errorf("%d shards; expected 1 to %d, as the topic has so many partitions, and at most %d of those a shard: %w", shards, partitions, MaxShare, fault.Invalid)

@@ -18,7 +18,7 @@ import (
 	"github.com/ringfence/ringfence/topic"
 )
 
-// Subscriptions are the subscriptions of a client: their definitions, and all that makes them run.
+// Subscriptions holds the subscriptions of a client: their definitions, and all that makes them run.
 type Subscriptions struct {
 	*Catalog
 	groups *consumer.Groups
@@ -27,7 +27,7 @@ type Subscriptions struct {
 	logger *slog.Logger
 }
 
-// New is for the subscriptions whose groups are among these.
+// New returns the subscriptions whose groups are among these.
 func New(groups *consumer.Groups) *Subscriptions {
 	return &Subscriptions{
 		Catalog: NewCatalog(groups.Registry, groups.Topics.Catalog()),
@@ -35,8 +35,8 @@ func New(groups *consumer.Groups) *Subscriptions {
 	}
 }
 
-// Ensure makes a subscription unless it exists: then it keeps its policy, and what was asked for and is not
-// so is logged as a warning. A deletion that was interrupted is finished first.
+// Ensure makes a subscription unless it exists. An existing one keeps its policy, and each difference from
+// what was asked for is logged as a warning. An interrupted deletion is finished first.
 func (c *Subscriptions) Ensure(ctx context.Context, want Document) (*Document, error) {
 	for {
 		d, err := c.Catalog.Ensure(ctx, want)
@@ -54,22 +54,22 @@ func (c *Subscriptions) Ensure(ctx context.Context, want Document) (*Document, e
 	}
 }
 
-// Options are what a member of a subscription can be told.
+// Options configure a member of a subscription.
 type Options struct {
-	Life           string // of the subscription that is meant; "": whichever has the name
+	Life           string // of the subscription that is meant; "": any of that name
 	Member         string
 	Concurrency    int
 	DrainTimeout   time.Duration
 	SessionTTL     time.Duration
 	HandlerTimeout time.Duration
 	OrderBy        func(key []byte) []byte                              // what records are ordered by; nil: their key
-	Filter         func(topic string, r *dispatch.Record) (bool, error) // besides that of the definition; nil: there is none
-	Target         *shard.Limiter                                       // what they go to; nil: it has no limits of its own
+	Filter         func(topic string, r *dispatch.Record) (bool, error) // besides that of the definition; nil: none
+	Target         *shard.Limiter                                       // limits of the endpoint; nil: it has none of its own
 	Events         group.Events
 }
 
-// orderBy is what the records of a subscription are ordered by. Of what the function returns for a key so much
-// counts as journals have: more records wait for each other then than have to.
+// orderBy returns what the records of a subscription are ordered by. Only as much of the function's result
+// counts as journals hold: a longer one makes more records wait for each other than have to.
 func (o *Options) orderBy(d *Document) func(key []byte) []byte {
 	switch d.Order {
 	case None:
@@ -84,7 +84,7 @@ func (o *Options) orderBy(d *Document) func(key []byte) []byte {
 	}
 }
 
-// orders says whether a member can deliver what is ordered so.
+// orders reports whether a member can deliver in the order of d.
 func (o *Options) orders(d *Document) error {
 	switch {
 	case d.Order == ByFunction && o.OrderBy == nil:
@@ -95,9 +95,9 @@ func (o *Options) orders(d *Document) error {
 	return nil
 }
 
-// Deliver is a member of a subscription until ctx ends: then it drains and returns nil. It blocks, and joins
-// all that it started. Errors are those of consumer.Groups.Consume; fault.NotFound too for an unknown
-// subscription, and when it is deleted.
+// Deliver runs a member of a subscription until ctx ends; then it drains and returns nil. It blocks, and
+// joins all that it started. Errors are those of consumer.Groups.Consume, and fault.NotFound when the
+// subscription is unknown or is deleted.
 func (c *Subscriptions) Deliver(ctx context.Context, name string, h consumer.Handlers, opts Options) error {
 	d, err := c.Get(ctx, name)
 	if err == nil && opts.Life != "" && d.Life() != opts.Life {
@@ -118,7 +118,7 @@ func (c *Subscriptions) Deliver(ctx context.Context, name string, h consumer.Han
 }
 
 // whileItIsThere runs a member until its subscription is deleted: then it drains, and that is the error.
-// seen is told how the definition is stored.
+// seen gets the definition as it is stored.
 func (c *Subscriptions) whileItIsThere(ctx context.Context, d *Document, seen func(*Document), member func(context.Context) error) error {
 	running, stop := context.WithCancel(ctx)
 	defer stop()
@@ -152,12 +152,12 @@ func (c *Subscriptions) journals(ctx context.Context, name string) (*journals, e
 		return nil, err
 	}
 	if was, closing := d.Closing(); closing {
-		d = d.As(was) // until the shards of the next set have all that is parked
+		d = d.As(was) // until the shards of the next set have taken over all that is parked
 	}
 	return c.journalsOf(ctx, d)
 }
 
-// journalsOf opens those of the set that delivers.
+// journalsOf opens the internal topics of the set that delivers.
 func (c *Subscriptions) journalsOf(ctx context.Context, d *Document) (*journals, error) {
 	j, err := c.openJournals(ctx, d, c.topics.Open)
 	if err == nil {

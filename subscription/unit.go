@@ -19,9 +19,9 @@ import (
 	"github.com/ringfence/ringfence/topic"
 )
 
-// What stands between a unit of the consumer group and the engine that reads its main records: the shard is
-// started with the unit's epoch, the engine begins when the shard knows what was left, and both end together. The
-// shard is there before the first record is read, and goes on until the engine's last checkpoint is stored.
+// This file joins a unit of the consumer group to the engine that reads its main records. The shard starts with
+// the unit's epoch, the engine begins once the shard knows what was left, and both end together. The shard runs
+// before the first record is read, and until the engine's last checkpoint is stored.
 
 // shards runs the shards of one shard set of a subscription around the engines of their units.
 type shards struct {
@@ -29,8 +29,8 @@ type shards struct {
 	of         *Subscriptions
 	group      *protocol.Group
 	partitions int            // of the storage topic that they deliver
-	from       consumer.From  // where they begin that have no checkpoint
-	before     *journals      // of the set that this one goes on for; nil: there was none
+	from       consumer.From  // where those without a checkpoint begin
+	before     *journals      // of the set before this one; nil: there was none
 	heritage   *core.Heritage // from that
 	drain      time.Duration
 	limiter    *shard.Limiter
@@ -42,21 +42,21 @@ type shards struct {
 	sealed chan struct{} // closed when that is sealed, and there is a next one
 	once   sync.Once
 	seal   sync.Once
-	main   atomic.Pointer[topic.Document] // as it was heard of last
-	news   func()                         // is told when a shard has read its storage topic to the end
+	main   atomic.Pointer[topic.Document] // the latest known definition of the topic
+	news   func()                         // called when a shard has read its storage topic to the end
 
-	retired atomic.Bool // nobody needs the set any more
+	retired atomic.Bool // the set is needed no more
 
-	mu     sync.Mutex // held over all shards: one that comes is not missed by a pause
+	mu     sync.Mutex // held over all shards: a pause misses none that comes
 	paused bool
 	limits *Document // as its shard set sees it
-	next   Set       // that goes on for this one, once enough is closed
-	since  int64     // Unix ms: when it was
+	next   Set       // continues for this set, once enough is closed
+	since  int64     // Unix ms: when enough was closed
 	runs   map[*shard.Shard]struct{}
-	read   map[*shard.Shard]int64 // those that have read all, and since when, in Unix ms
+	read   map[*shard.Shard]int64 // the shards that have read all, and since when, in Unix ms
 }
 
-// end has all shards end for good, since another set goes on.
+// end ends all shards for good: another set goes on.
 func (w *shards) end(next Set) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -70,7 +70,7 @@ func (w *shards) end(next Set) {
 	})
 }
 
-// ending says whether the shards are to end at once.
+// ending reports whether the shards are to end at once.
 func (w *shards) ending() bool { return isClosed(w.enough) }
 
 func isClosed(ch <-chan struct{}) bool {
@@ -82,7 +82,8 @@ func isClosed(ch <-chan struct{}) bool {
 	}
 }
 
-// wanted is the filter of the definition for a shard, and then that of the member; nil: there is none.
+// wanted returns the filter of the definition for a shard, followed by that of the member; nil: there is
+// none.
 func (w *shards) wanted() (func(*dispatch.Record) (bool, error), error) {
 	f, err := w.Definition.Matcher()
 	if f == nil || err != nil {
@@ -168,11 +169,11 @@ func (w *shards) run(ctx context.Context, u *group.Unit, in []dispatch.Input, h 
 	if own := <-over; own != nil {
 		err = own // the engine only says that its context has ended
 	}
-	leave() // its part of the rate is the next one's
+	leave() // the next owner has its part of the rate
 	return w.rest(ctx, u, err)
 }
 
-// stored reads where the journal of a shard is needed from.
+// stored reads the offset from which a shard's journal is needed.
 func (w *shards) stored(unit int) func(context.Context) (int64, error) {
 	return func(ctx context.Context) (int64, error) {
 		u, err := w.group.Unit(ctx, unit)
@@ -183,7 +184,7 @@ func (w *shards) stored(unit int) func(context.Context) (int64, error) {
 	}
 }
 
-// add lets a shard of so many partitions follow pauses and limits until the returned function is called.
+// add makes a shard of so many partitions follow pauses and limits until remove is called.
 func (w *shards) add(s *shard.Shard, partitions int) (remove func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -205,7 +206,7 @@ func (w *shards) add(s *shard.Shard, partitions int) (remove func()) {
 	}
 }
 
-// heed has the shards follow a definition as it is stored.
+// heed applies a definition, as it is stored, to the shards.
 func (w *shards) heed(d *Document) {
 	w.setPaused(d.Paused != nil)
 	w.mu.Lock()

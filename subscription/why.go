@@ -11,7 +11,7 @@ import (
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
-// noOrder says why there is no answer where nothing waits for another record of its key: what is parked has no key there.
+// noOrder is the error without an order: no record waits for another one, and what is parked has no key there.
 func noOrder(d *Document) error {
 	if d.Order != None {
 		return nil
@@ -19,10 +19,10 @@ func noOrder(d *Document) error {
 	return fmt.Errorf("subscription %q has the order %q: no key holds a record back, and each is tried again by itself; \"ringfence subscription dead-letters %s list --key\" (Client.DeadLetters) shows those of a key that were given up: %w", d.Name, d.Order, d.Name, fault.Invalid)
 }
 
-// Why says why records of a key are not delivered: one api.BlockedKey for each shard that has some of the key
-// parked. With none, the records of the key are delivered as they come; one that fails is held in memory
-// for a while before it is parked, and only its owner knows of that. With an error it says what could be
-// read; fault.Invalid for a subscription without an order.
+// Why explains why records of a key are not delivered: one api.BlockedKey for each shard with parked records
+// of it. With none, its records are delivered as they come; a failing one is held in memory for a while
+// before it is parked, and only its owner knows of that. With an error, the result has what could be read;
+// fault.Invalid for a subscription without an order.
 func (c *Subscriptions) Why(ctx context.Context, name string, key []byte) ([]api.BlockedKey, error) {
 	j, err := c.journals(ctx, name)
 	if err != nil {
@@ -67,11 +67,11 @@ func (c *Subscriptions) Why(ctx context.Context, name string, key []byte) ([]api
 type keyState struct {
 	Shard  int
 	Parked int
-	Head   core.Item // what is delivered, or decided about, before the rest
+	Head   core.Item // delivered, or decided about, before the rest
 }
 
-// keyStates are those of a key, by shard; a shard that holds nothing of it back has none. With an error they
-// are those of the shards that could be read.
+// keyStates returns the states of a key by shard, without shards that hold nothing of it back. With an error
+// they are those of the shards that could be read.
 func (j *journals) keyStates(ctx context.Context, key []byte) (states []keyState, _ error) {
 	var errs []error
 	for shard := range j.Shards {
