@@ -27,7 +27,7 @@ func (c *Subscriptions) Backlog(ctx context.Context, name string) (api.Backlog, 
 	return t.Backlog, errors.Join(errs...)
 }
 
-// tally counts shard by shard. The records of a key may lie in several.
+// tally counts shard by shard. A key may have records in several.
 type tally struct {
 	api.Backlog
 	parked, dead map[string]bool // the keys

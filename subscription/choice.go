@@ -8,20 +8,20 @@ import (
 	"github.com/ringfence/ringfence/subscription/filter"
 )
 
-// Choice is a choice among dead letters; the zero value chooses all.
+// Choice selects dead letters; the zero value selects all.
 type Choice struct {
 	IDs   []string
 	Key   []byte    // nil: any
-	Since time.Time // only those that failed for the first time then or later; zero: any
-	// Decided has DeadLetters list those too of which somebody has decided: redriven, skipped, discarded, edited.
+	Since time.Time // only those whose first failure was then or later; zero: any
+	// Decided makes DeadLetters list the decided ones too: redriven, skipped, discarded, edited.
 	Decided bool
-	// Filter is an expression about dead letters, see package filter: those that it can't be computed for are
+	// Filter is an expression about dead letters, see package filter. One that it can't be computed for is
 	// not chosen. "": all.
 	Filter string
-	DryRun bool // Order gives none: it only says about how many it would be
+	DryRun bool // Order changes nothing: it only says about how many it would be
 }
 
-// choose are those that match; fault.Invalid when the filter is none, and then there are none.
+// choose returns the matching entries; fault.Invalid, and no entries, for an invalid filter.
 func (o *Choice) choose(topic string, all []entry) ([]entry, error) {
 	wanted := func(*entry) bool { return true }
 	if o != nil && o.Filter != "" {

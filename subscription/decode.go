@@ -16,15 +16,15 @@ const (
 	setIDs     = "abcdefghijklmnopqrstuvwxyz234567" // of rand.Text, in small letters
 )
 
-// ErrDamaged says that a definition can't be used: somebody has damaged it, or a newer version wrote it.
+// ErrDamaged says that a definition can't be used: it is damaged, or a newer version wrote it.
 var ErrDamaged = fmt.Errorf("%w: no definition that can be used; deleting the subscription with --force (Force in Go) removes it, and all that is its", fault.Corrupt)
 
-// ErrNewer says that a newer version has changed a definition, and with it perhaps what is in the journals:
-// this version must leave both alone.
+// ErrNewer says that a newer version has changed a definition, and with it perhaps the journals: this
+// version must leave both alone.
 var ErrNewer = fault.Newer
 
-// decodeDocument reads a definition from a registry that others write to. What a creation would refuse
-// is ErrDamaged: a policy that nobody knows, say, would be taken for one that breaks the order.
+// decodeDocument reads a definition from a registry that others write to. ErrDamaged for what a
+// creation would refuse: an unknown policy, say, would be taken for one that breaks the order.
 func decodeDocument(e registry.Entry) (*Document, error) {
 	d := new(Document)
 	err := d.decode(e)
@@ -37,8 +37,8 @@ func decodeDocument(e registry.Entry) (*Document, error) {
 	return d, nil
 }
 
-// newerError is ErrDamaged, as this version can use nothing of the definition, without what that advises:
-// a newer version delivers the subscription, and deleting it is no remedy.
+// newerError is ErrDamaged without its advice. This version can use nothing of the definition, but a
+// newer one delivers the subscription, and deleting it is no remedy.
 type newerError struct{ error }
 
 func (e newerError) Unwrap() []error { return []error{e.error, ErrDamaged} }
@@ -58,7 +58,7 @@ func (d *Document) decode(e registry.Entry) error {
 		return fmt.Errorf("it says of itself that it is damaged: %.40q", d.Damaged)
 	}
 	if err := errors.Join(d.validate(), d.checkState(), d.checkTimes(), checkSets(d.Sets)); err != nil {
-		return errors.New(err.Error()) // it is not the caller's input
+		return errors.New(err.Error()) // not the caller's input
 	}
 	return nil
 }

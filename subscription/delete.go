@@ -15,39 +15,39 @@ import (
 	"github.com/ringfence/ringfence/topic"
 )
 
-// A subscription is several things in two stores: a definition, groups, internal topics. A deletion marks the
-// definition first, so that nobody begins anything, takes away the rest, and the definition last: whoever finds
-// it interrupted can finish it, and a name is free only when nothing of its former owner is left. What lies
-// under the names of internal topics and is none is left as it is.
+// A subscription is several things in two stores: a definition, groups, internal topics. A deletion first marks
+// the definition, so that nothing new begins, then removes the rest, and the definition last. Any later call
+// can finish an interrupted one, and a name is free only when nothing of its former owner is left. A topic that
+// has the name of an internal topic, but is none, stays as it is.
 
-// ErrDeleting says that a subscription is being deleted, by somebody who may have died over it: Delete
-// finishes that.
+// ErrDeleting says that a deletion has begun, perhaps by a process that died over it: Delete finishes
+// it.
 var ErrDeleting = fmt.Errorf("it is being deleted: %w", fault.Conflict)
 
-// Life tells a subscription from others that had its name, or will have it.
+// Life returns the ID that tells a subscription from others of its name, earlier or later.
 func (d *Document) Life() string { return d.Sets[0].ID }
 
-// Deletion is what those do for a deletion who know of groups.
+// Deletion is the part of a deletion that knows of groups.
 type Deletion struct {
-	// Sure may refuse a deletion that was not begun yet.
+	// Sure may refuse a deletion that has not begun yet.
 	Sure func(context.Context, *Document) error
-	// Release removes the group, and what it holds of the main topic. It is called again and again.
+	// Release removes the group, and its retention hold on the main topic. It is called repeatedly.
 	Release func(context.Context, *Document) error
-	// Gone is told of each internal topic that was removed, Kept of a topic that goes by the name of one and
-	// belongs to somebody else: it is left as it is. Each may be nil.
+	// Gone is called for each internal topic that was removed, Kept for a topic that has the name of one and
+	// another owner: it is left as it is. Each may be nil.
 	Gone func(topic string)
 	Kept func(topic string, why error)
 }
 
-// Delete removes a subscription: it is marked, so that nobody begins to deliver and its members end;
-// then its group goes, its internal topics, and at last its definition. One that was interrupted is
-// finished by the next. ErrNotFound when there is none.
+// Delete removes a subscription. It is marked first, so that its members end and none begins; then
+// its group goes, its internal topics, and at last its definition. The next call finishes an
+// interrupted one. ErrNotFound when there is none.
 func (c *Catalog) Delete(ctx context.Context, name string, del Deletion) error {
 	for life := ""; ; {
 		d, version, err := c.load(ctx, name)
 		switch {
 		case life != "" && (errors.Is(err, fault.NotFound) || err == nil && d.Life() != life):
-			return nil // somebody else has finished it
+			return nil // another call has finished it
 		case err != nil:
 			return err
 		case d.State == deleting:
@@ -87,7 +87,7 @@ func (c *Catalog) dropTopics(ctx context.Context, d *Document, del Deletion) err
 	return nil
 }
 
-// dropTopicsOf removes those of the set that delivers.
+// dropTopicsOf removes those of the active set.
 func (c *Catalog) dropTopicsOf(ctx context.Context, d *Document, del Deletion) error {
 	for _, name := range []string{d.JournalTopic(), d.DeadTopic()} {
 		if err := c.dropTopic(ctx, d.Name, name, del); err != nil {
@@ -116,7 +116,7 @@ func (del Deletion) kept(topic string, why error) {
 	}
 }
 
-// DeleteDamaged removes a definition that can't be used. ErrConflict when there is one by now that can.
+// DeleteDamaged removes an unusable definition. ErrConflict when it has become usable.
 func (c *Catalog) DeleteDamaged(ctx context.Context, name string) error {
 	key := prefix + name
 	for {
@@ -137,7 +137,7 @@ func (c *Catalog) DeleteDamaged(ctx context.Context, name string) error {
 	}
 }
 
-// Has says whether a subscription is there, in whatever state, and has that set.
+// Has reports whether a subscription exists, in any state, and has that set.
 func (c *Catalog) Has(ctx context.Context, name, set string) (bool, error) {
 	d, _, err := c.load(ctx, name)
 	if errors.Is(err, fault.NotFound) {
@@ -146,9 +146,9 @@ func (c *Catalog) Has(ctx context.Context, name, set string) (bool, error) {
 	return err == nil && slices.ContainsFunc(d.Sets, func(s Set) bool { return s.ID == set }), err
 }
 
-// DeleteStrays removes the internal topics of sets of a subscription that are in no definition, and returns
-// how many they are. A definition is stored before the topics of its sets are made, so none of those is
-// taken for one.
+// DeleteStrays removes a subscription's internal topics whose sets are in no definition, and returns their
+// number. A set is stored in a definition before its topics are made, so no topic of a live set is taken
+// for a stray.
 func (c *Catalog) DeleteStrays(ctx context.Context, name string, del Deletion) (n int, _ error) {
 	topics, err := c.parts(name).List(ctx)
 	if err != nil {
@@ -156,7 +156,7 @@ func (c *Catalog) DeleteStrays(ctx context.Context, name string, del Deletion) (
 	}
 	for _, t := range topics {
 		set, ok := setOf(name, t.Name)
-		if !ok { // no subscription makes such a topic: somebody says of it that it is a part of this one
+		if !ok { // no subscription makes such a topic: its definition is wrong about its owner
 			del.kept(t.Name, fmt.Errorf("topic %q is called as no part of %s is: %w", t.Name, owner(name), topic.ErrNotPart))
 			continue
 		}
@@ -171,7 +171,7 @@ func (c *Catalog) DeleteStrays(ctx context.Context, name string, del Deletion) (
 	return n, nil
 }
 
-// abandon removes what a creation has made for a subscription that was deleted under it.
+// abandon removes what a creation has made for a subscription that was deleted meanwhile.
 func (c *Catalog) abandon(ctx context.Context, d *Document) error {
 	have, _, err := c.load(ctx, d.Name)
 	if errors.Is(err, fault.NotFound) || err == nil && have.Life() != d.Life() {
@@ -180,7 +180,7 @@ func (c *Catalog) abandon(ctx context.Context, d *Document) error {
 	return err
 }
 
-// errRaced is a write that did not happen, or of which nobody knows: look again.
+// errRaced is a write that did not happen, or may not have: look again.
 var errRaced = errors.New("somebody else was faster, or nobody knows")
 
 func raced(ctx context.Context, err error) error {
@@ -199,13 +199,13 @@ func (c *Catalog) store(ctx context.Context, d *Document, version registry.Versi
 }
 
 const (
-	followSweep = 30 * time.Second // between two looks though nothing was heard
+	followSweep = 30 * time.Second // between two looks when no hint came
 	followRetry = time.Second      // after a failure
 )
 
-// Follow tells seen how the definition of d is stored, once at first and when that may have changed. It
-// returns nil when ctx ends, ErrNewer when a newer version has changed the definition, and ErrNotFound when
-// the subscription is deleted, whether another has its name by then or not. A registry that does not answer says nothing of the kind.
+// Follow passes the stored definition of d to seen, once at first and when it may have changed. It returns nil when
+// ctx ends, ErrNewer when a newer version has changed the definition, and ErrNotFound when the subscription is
+// deleted, even if another has its name by then. A registry that does not answer proves no deletion.
 func (c *Catalog) Follow(ctx context.Context, d *Document, logger *slog.Logger, seen func(*Document)) error {
 	for lost := false; ctx.Err() == nil; {
 		hints, err := c.reg.Watch(ctx, prefix+d.Name)
@@ -234,7 +234,7 @@ func (c *Catalog) Follow(ctx context.Context, d *Document, logger *slog.Logger, 
 	return nil
 }
 
-// hint waits until something may have changed; false: nothing tells any more.
+// hint waits until something may have changed; false: no more hints come.
 func hint[T any](ctx context.Context, hints <-chan T) (ok bool) {
 	timer := time.NewTimer(followSweep)
 	defer timer.Stop()
@@ -247,7 +247,7 @@ func hint[T any](ctx context.Context, hints <-chan T) (ok bool) {
 	return ok
 }
 
-// there is a subscription as it is stored by now; nil: it is another, or is being deleted.
+// there returns the subscription as it is stored now; nil: it is another one, or is being deleted.
 func (c *Catalog) there(ctx context.Context, d *Document) (*Document, error) {
 	have, _, err := c.load(ctx, d.Name)
 	if errors.Is(err, fault.NotFound) {
@@ -259,17 +259,17 @@ func (c *Catalog) there(ctx context.Context, d *Document) (*Document, error) {
 	return have, nil
 }
 
-// Deleting a subscription with its groups. The order matters: members end first, as the definition says that it
-// is being deleted; then what the groups hold of the main topic is let go; then the groups go, the internal
-// topics, and the definition. Where there is no definition that can be read, what goes by the name is found by
-// the names of groups and topics, and nothing else is touched.
+// Deleting a subscription with its groups. The order matters: members end first, as the definition is marked;
+// then the groups' retention holds on the main topic go; then the groups, the internal topics, and the
+// definition. Without a readable definition, the groups and topics are found by their names, and nothing else
+// is touched.
 
 // Delete removes a subscription, its progress and its internal topics, for good; its topic stays. Without
-// force it is fault.Conflict while it has live members, and while something is parked; a dry run only says
+// force it is fault.Conflict while it has live members, and while records are parked; a dry run only says
 // whether it would be refused.
 //
-// It waits until members that still run have ended. Once it has begun, the subscription is not there
-// any more for anybody; when it was interrupted, another call, or Ensure, finishes it.
+// It waits until running members have ended. Once it has begun, every call sees the subscription as gone;
+// if interrupted, another call, or Ensure, finishes it.
 func (c *Subscriptions) Delete(ctx context.Context, name string, force, dry bool) error {
 	err := c.Catalog.Delete(ctx, name, Deletion{
 		Gone: c.topics.Forget, Kept: c.tellKept,
@@ -295,9 +295,8 @@ func (c *Subscriptions) Delete(ctx context.Context, name string, force, dry bool
 	return err
 }
 
-// deleteRest removes what there is of a subscription that has no definition which could be used, as why
-// says: that definition, and the groups and internal topics that go by its name. When there is nothing,
-// why is the error.
+// deleteRest removes what is left of a subscription whose definition can't be used, as why says: that
+// definition, and the groups and internal topics of its name. When there is nothing, why is the error.
 func (c *Subscriptions) deleteRest(ctx context.Context, name string, why error, dry bool) error {
 	damaged := errors.Is(why, ErrDamaged)
 	if damaged && !dry {
@@ -328,8 +327,8 @@ func (c *Subscriptions) deleteRest(ctx context.Context, name string, why error, 
 	return err
 }
 
-// deleteStray removes a group that goes by the name of a subscription, unless that has been made anew and
-// the group is its.
+// deleteStray removes a group of a subscription's name, unless the subscription has been made anew and
+// owns the group.
 func (c *Subscriptions) deleteStray(ctx context.Context, name, group string) error {
 	_, set, _ := OfGroup(group)
 	if has, err := c.Has(ctx, name, set); err != nil || has {
@@ -348,7 +347,7 @@ func (c *Subscriptions) deleteStray(ctx context.Context, name, group string) err
 	case !errors.Is(err, fault.NotFound): // or it is half deleted
 		return err
 	}
-	if topicName != "" { // before too: afterwards nobody may know the topic
+	if topicName != "" { // before too: afterwards the topic may be unknown
 		if err := c.letGo(ctx, group, topicName); err != nil {
 			return err
 		}
@@ -359,7 +358,7 @@ func (c *Subscriptions) deleteStray(ctx context.Context, name, group string) err
 	return c.letGo(ctx, group, topicName)
 }
 
-// finishDeletion finishes a deletion that was begun, if it was not finished meanwhile.
+// finishDeletion finishes a begun deletion, unless another call did.
 func (c *Subscriptions) finishDeletion(ctx context.Context, name string) error {
 	err := c.Catalog.Delete(ctx, name, Deletion{
 		Gone:    c.topics.Forget,
@@ -373,22 +372,22 @@ func (c *Subscriptions) finishDeletion(ctx context.Context, name string) error {
 	return err
 }
 
-// tellKept is told of a topic that a deletion leaves, though it goes by the name of the subscription.
+// tellKept logs a topic that a deletion leaves, though it has a name of the subscription.
 func (c *Subscriptions) tellKept(topicName string, why error) {
 	c.logger.Warn("a topic that goes by the name of the subscription is not its own, and stays as it is", "topic", topicName, "error", why)
 }
 
-// errNothing ends a deletion that is not to be done.
+// errNothing ends a deletion that must not be carried out.
 var errNothing = errors.New("nothing is to be done")
 
-// deletable says what speaks against the deletion of a subscription.
+// deletable returns what speaks against deleting a subscription.
 func (c *Subscriptions) deletable(ctx context.Context, d *Document, force bool) error {
 	if force {
 		return nil
 	}
 	for _, set := range d.Serving() {
 		switch g, err := c.DescribeGroup(ctx, set.Group()); {
-		case errors.Is(err, fault.NotFound): // nobody has delivered yet
+		case errors.Is(err, fault.NotFound): // no member has run yet
 		case err != nil:
 			return fmt.Errorf("nobody knows whether subscription %q has live members; --force (Force in Go) deletes it all the same: %w", d.Name, err)
 		case len(g.Members) > 0:
@@ -410,8 +409,8 @@ func (c *Subscriptions) deletable(ctx context.Context, d *Document, force bool) 
 	return nil
 }
 
-// releaseSubscription removes the group of a subscription once its members have ended, and lets the main
-// topic go.
+// releaseSubscription removes the group of a subscription once its members have ended, and its retention
+// hold on the main topic.
 func (c *Subscriptions) releaseSubscription(ctx context.Context, d *Document) error {
 	for _, set := range d.All() {
 		g, err := protocol.NewGroup(c.reg, set.Group())
@@ -442,7 +441,7 @@ func (c *Subscriptions) endGroup(ctx context.Context, name string, g *protocol.G
 	}
 }
 
-// letGo ends what a group holds of a topic.
+// letGo ends the retention hold of a group on a topic.
 func (c *Subscriptions) letGo(ctx context.Context, group, topicName string) error {
 	switch t, err := c.topics.Current(ctx, topicName); {
 	case errors.Is(err, fault.NotFound), errors.Is(err, fault.Conflict): // it is gone, or has moved away: it holds nothing
@@ -458,8 +457,9 @@ func (c *Subscriptions) letGo(ctx context.Context, group, topicName string) erro
 	}
 }
 
-// leaveDeleted removes the group that a member has made anew which began before the subscription was
-// deleted, and what that holds of the topic. While others are in it, the last of them does.
+// leaveDeleted removes the group that a member has made anew because it began before the
+// subscription was deleted, and its retention hold. While the group has other members, the last of
+// them does.
 func (c *Subscriptions) leaveDeleted(ctx context.Context, d *Document) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()

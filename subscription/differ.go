@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Differences says in which settings a stored definition is not as asked for, each with both values.
-// What was not asked for, a zero value, is no difference.
+// Differences lists the settings in which a stored definition differs from what was asked for, with
+// both values. A zero value was not asked for, and is no difference.
 func (d *Document) Differences(want Document) (all []string) {
 	note := func(asked bool, what string, have, want any) {
 		if asked && have != want {

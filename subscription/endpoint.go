@@ -13,13 +13,13 @@ import (
 	"github.com/ringfence/ringfence/internal/storeurl"
 )
 
-// Endpoint is what a subscription delivers to by HTTP. It holds no secret: the file is read by who
-// delivers, on its own host.
+// Endpoint is the HTTP destination of a subscription. It holds no secret: each deliverer reads the
+// file on its own host.
 type Endpoint struct {
 	URL        string `json:"url"`
 	TimeoutMS  int64  `json:"timeout_ms,omitempty"`  // of one attempt; default 30 s
 	SecretFile string `json:"secret_file,omitempty"` // absolute; what requests are signed with
-	// CloudEvents: each request is a CloudEvent in binary mode; else it is one where who delivers says so.
+	// CloudEvents makes each request a CloudEvent in binary mode; false: the deliverer's own setting counts.
 	CloudEvents bool `json:"cloudevents,omitempty"`
 }
 
@@ -28,7 +28,7 @@ const (
 	longestAttempt = time.Hour
 )
 
-// NewEndpoint is what a definition has of an endpoint; nil: there is none.
+// NewEndpoint returns the endpoint of a definition; nil: there is none.
 func NewEndpoint(address string, timeout time.Duration, secretFile string, cloudEvents bool) *Endpoint {
 	e := Endpoint{URL: address, TimeoutMS: millis(timeout), SecretFile: secretFile, CloudEvents: cloudEvents}
 	if e == (Endpoint{}) {
@@ -37,18 +37,18 @@ func NewEndpoint(address string, timeout time.Duration, secretFile string, cloud
 	return &e
 }
 
-// Shown is the endpoint for people: the parameters of its URL, which may be a secret, are left out.
+// Shown returns the endpoint for people, without the parameters of its URL: they may be a secret.
 func (e Endpoint) Shown() Endpoint {
 	e.URL = storeurl.RedactText(e.URL)
 	return e
 }
 
-// Timeout is how long one attempt may take; 0: as the deliverer has it.
+// Timeout bounds one attempt; 0: the deliverer's own setting.
 func (e *Endpoint) Timeout() time.Duration {
 	return time.Duration(min(e.TimeoutMS, longestAttempt.Milliseconds())) * time.Millisecond
 }
 
-// validate reports every fault of an endpoint; nil is one.
+// validate reports every fault of an endpoint; nil is valid.
 func (e *Endpoint) validate() error {
 	if e == nil {
 		return nil
@@ -64,8 +64,8 @@ func (e *Endpoint) validate() error {
 	return errors.Join(errs...)
 }
 
-// CheckURL is the URL of an endpoint, or fault.Invalid with what is wrong with it. It shows nothing that
-// may be a secret.
+// CheckURL parses the URL of an endpoint, or returns fault.Invalid with what is wrong. It shows nothing
+// that may be a secret.
 func CheckURL(raw string) (*url.URL, error) {
 	bad := func(why string) (*url.URL, error) {
 		return nil, fmt.Errorf("endpoint %s: %s: %w", storeurl.Quote(raw), why, fault.Invalid)
@@ -97,8 +97,8 @@ func CheckURL(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// OriginOf is what the endpoints of one server have in common, as "https://api.example.com": without the port that is
-// the default of its scheme.
+// OriginOf returns what the endpoints of one server share, as "https://api.example.com", without the default port of
+// its scheme.
 func OriginOf(raw string) (string, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {

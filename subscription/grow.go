@@ -12,13 +12,11 @@ import (
 	"github.com/ringfence/ringfence/topic"
 )
 
-// The topic has grown: its shard set delivers a storage topic that is sealed, and there is a next one. When all
-// shards have read what they have, a set of that goes on. It is a turn like others; what is different is which
-// shards follow which (Heritage), as the partitions are others, and that a shard does not end before it has read
-// all: no later set reads that.
+// The topic has grown: the set delivers a sealed storage topic, and there is a next one. When all shards have
+// read it, another set continues there. This is a reshard with two differences: other partitions, so the parents
+// of each shard are others (Heritage); and a shard ends only when it has read all, as no later set reads that.
 
-// Grown is the next storage topic to be delivered; false: there is none yet, or the one that is delivered goes
-// on.
+// Grown returns the next storage topic to deliver; false: there is none yet, or the present one still grows.
 func (d *Document) Grown(main *topic.Document) (storage int, ok bool) {
 	at := d.Set().Storage
 	if d.Gone(main) {
@@ -27,12 +25,12 @@ func (d *Document) Grown(main *topic.Document) (storage int, ok bool) {
 	return at + 1, at+1 < len(main.Storage) && main.Storage[at].Ends != nil
 }
 
-// Gone says whether the storage topic was retired that the set delivers. Until a set has its first member
-// nothing keeps one that is empty.
+// Gone reports whether the set's storage topic was retired. Until the set has its first member, an empty
+// one may be.
 func (d *Document) Gone(main *topic.Document) bool { return d.Set().Storage < main.Left() }
 
-// Grow begins the turn to the next storage topic, unless another turn is under way or the set of a definition
-// does not deliver any more. The caller knows that it has read all.
+// Grow begins the reshard to the next storage topic, unless another is under way or d's set is no longer the
+// active one. The caller knows that it has read all.
 func (c *Catalog) Grow(ctx context.Context, d *Document) (*Document, error) {
 	main, err := c.main(ctx, d.Topic)
 	if err != nil {
@@ -52,9 +50,9 @@ func (c *Catalog) Grow(ctx context.Context, d *Document) (*Document, error) {
 	return c.Advance(ctx, next)
 }
 
-// ShardsFor is how many shards are to deliver another storage topic: as many as now, or one for each partition
-// when it is so now, as far as the storage topic allows, and limits: somebody may have written down a set of
-// more shards than those. Only where fewer could not read all partitions there are more.
+// ShardsFor returns how many shards are to deliver another storage topic: as many as now, or one for each
+// partition when it is so now, within what the storage topic and the limits allow; a stored set may have more
+// shards than the limits. There are more only where fewer could not read all partitions.
 func (d *Document) ShardsFor(main *topic.Document, storage int) int {
 	have, partitions := d.Set().Shards, main.Storage[storage].Partitions
 	least := (partitions + MaxShare - 1) / MaxShare
@@ -67,10 +65,10 @@ func (d *Document) ShardsFor(main *topic.Document, storage int) int {
 	return min(max(have, least), partitions)
 }
 
-// Follows says whether a set goes on for another one when that has read all of its storage topic.
+// Follows reports whether a set continues for another one that has read all of its storage topic.
 func (s *Set) Follows(before Set) bool { return s.Storage > before.Storage && s.Starts == nil }
 
-// Heritage says who of a set takes over from whom of the one before.
+// Heritage says which shards of a set take over from which of the set before.
 func Heritage(main *topic.Document, before, next Set) *core.Heritage {
 	was, now := main.Storage[before.Storage], main.Storage[next.Storage]
 	route := main.Router.For(main.Hash, now.Partitions, now.K)
@@ -100,7 +98,7 @@ func Heritage(main *topic.Document, before, next Set) *core.Heritage {
 	return h
 }
 
-// parents are the partitions of a set before that can hold earlier records of the keys of a partition.
+// parents returns the partitions of the set before that can hold earlier records of a partition's keys.
 func parents(main *topic.Document, before, next Set, partition int) (all []int) {
 	at := topic.Parents{To: main.Storage[before.Storage].Partitions, Step: 1}
 	switch before.Storage {
@@ -115,18 +113,18 @@ func parents(main *topic.Document, before, next Set, partition int) (all []int) 
 	return all
 }
 
-// A topic that has grown is followed by a turn. It begins when all shards have read the storage topic to its end
-// that they deliver, which any member sees in their checkpoints. Those can be wrong, as a registry can go back:
-// so a shard ends only when its own engine has read all, whatever was seen (watch).
+// A reshard follows the growth of a topic. It begins when all shards have read their storage topic to its end,
+// which any member sees in their checkpoints. Those can be wrong, as a registry can go back: a shard ends only
+// when its own engine has read all (watch).
 
 const (
-	// endEvery is how often a shard of a sealed storage topic looks whether it has read all.
+	// endEvery is how often a shard of a sealed storage topic checks whether it has read all.
 	endEvery = 20 * time.Millisecond
-	// growEvery is after how long at most a member that has read all looks whether the others have.
+	// growEvery is how often, at least, a member that has read all checks whether the others have.
 	growEvery = 2 * time.Second
 )
 
-// seen takes the topic as it is defined.
+// seen applies a new definition of the topic.
 func (w *shards) seen(main *topic.Document) {
 	w.main.Store(main)
 	if _, grown := w.Definition.Grown(main); grown {
@@ -137,7 +135,7 @@ func (w *shards) seen(main *topic.Document) {
 	}
 }
 
-// past says whether a checkpoint is at the end of all that a unit reads.
+// past reports whether a checkpoint is at the end of all that a unit reads.
 func (w *shards) past(c *protocol.Checkpoint, in []dispatch.Input) bool {
 	main := w.main.Load()
 	for _, i := range in {
@@ -149,8 +147,8 @@ func (w *shards) past(c *protocol.Checkpoint, in []dispatch.Input) bool {
 	return true
 }
 
-// watch ends an engine when its set is to end: at once, or when it has read all of a storage topic that is
-// sealed. It returns when over is closed, or enough.
+// watch ends an engine when its set is to end: at once, or when it has read all of a sealed storage topic.
+// It returns when over or enough is closed.
 func (d *delivery) watch(e *dispatch.Engine, over <-chan struct{}, enough chan<- struct{}) {
 	select {
 	case <-over:
@@ -194,7 +192,7 @@ func (d *delivery) hasRead() {
 	d.news()
 }
 
-// hasRead says whether all shards that run here have read all of a storage topic that is sealed.
+// hasRead reports whether all shards that run here have read all of a sealed storage topic.
 func (m *subscriber) hasRead(d *Document) bool {
 	m.mu.Lock()
 	set := m.sets[d.Set().ID]
@@ -210,8 +208,8 @@ func (m *subscriber) hasRead(d *Document) bool {
 	return len(set.of.read) > 0 && len(set.of.read) == len(set.of.runs)
 }
 
-// growOn begins the turn to the next storage topic, if all shards have read the one that is delivered. What
-// fails is tried again.
+// growOn begins the reshard to the next storage topic, if all shards have read the present one. A failure
+// is tried again.
 func (c *Subscriptions) growOn(ctx context.Context, d *Document) {
 	all, err := c.haveRead(ctx, d)
 	if err == nil && all {
@@ -222,7 +220,7 @@ func (c *Subscriptions) growOn(ctx context.Context, d *Document) {
 	}
 }
 
-// haveRead says whether the checkpoints of all shards are at the end of what they read.
+// haveRead reports whether the checkpoints of all shards are at the end of what they read.
 func (c *Subscriptions) haveRead(ctx context.Context, d *Document) (bool, error) {
 	t, err := c.topics.Current(ctx, d.Topic)
 	if err != nil {
@@ -253,7 +251,7 @@ func (c *Subscriptions) haveRead(ctx context.Context, d *Document) (bool, error)
 		if at != nil && at.Next >= end {
 			continue
 		}
-		if b, err := log.Bounds(ctx, p); at != nil || err != nil || b.First < end { // one that is empty needs no checkpoint
+		if b, err := log.Bounds(ctx, p); at != nil || err != nil || b.First < end { // an empty partition needs no checkpoint
 			return false, err
 		}
 	}

@@ -10,18 +10,18 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// Pause says since when nothing of a subscription is delivered, and why.
+// Pause says since when, and why, a subscription delivers nothing.
 type Pause struct {
 	Since  int64  `json:"since"` // Unix ms
 	Reason string `json:"reason,omitempty"`
 }
 
-// maxReasonBytes bounds what somebody says about a pause.
+// maxReasonBytes bounds the reason of a pause.
 const maxReasonBytes = 1024
 
-// Pause has a subscription deliver nothing until it is resumed, and returns it as it is stored; one that
-// is paused already keeps its reason. With a life, only if it is still the one of that life. ErrNotFound
-// when there is none; ErrInvalid for a reason that is too long, or no text.
+// Pause stops the delivery of a subscription until Resume, and returns it as it is stored. A paused one
+// keeps its reason. With an ID (life), only the subscription of that ID is paused. ErrNotFound when
+// there is none; ErrInvalid for a reason that is too long, or no text.
 func (c *Catalog) Pause(ctx context.Context, name, life, reason string) (*Document, error) {
 	if len(reason) > maxReasonBytes || !utf8.ValidString(reason) {
 		return nil, fmt.Errorf("a reason of %d bytes; expected a text of at most %d: %w", len(reason), maxReasonBytes, fault.Invalid)
@@ -47,8 +47,8 @@ func (c *Catalog) Resume(ctx context.Context, name string) (*Document, error) {
 	})
 }
 
-// change stores what f makes of a definition that is ready; nothing when f says false. What was begun with one
-// subscription is not done to the next of its name.
+// change stores what f makes of a ready definition; nothing when f returns false. A change that began with one
+// subscription never reaches the next of its name.
 func (c *Catalog) change(ctx context.Context, name string, f func(*Document) (bool, error)) (*Document, error) {
 	for began := ""; ; {
 		d, version, err := c.load(ctx, name)
@@ -76,7 +76,7 @@ func (c *Catalog) change(ctx context.Context, name string, f func(*Document) (bo
 	}
 }
 
-// isAnother is why nothing is done to a subscription that has the name of the one that was meant.
+// isAnother is the error when a subscription has the name of the one that was meant, but another ID.
 func (d *Document) isAnother() error {
 	return fmt.Errorf("subscription %q was deleted, and another one has its name: %w", d.Name, fault.NotFound)
 }

@@ -16,14 +16,14 @@ import (
 	"github.com/ringfence/ringfence/topic"
 )
 
-// A reset is a turn to a set that does not begin where the one before has ended, perhaps in another storage
-// topic: then the ones after that follow as they do when a topic has grown. What is parked from there on comes
-// again from the topic, and what is parked below goes along.
+// A reset is a reshard to a set that does not begin where the one before ended, perhaps in another storage
+// topic; later sets then follow as after growth. Records parked at or above the new place come again from the
+// topic; those parked below go along.
 
-// AsItWas is in the place of an offset where a set begins: there the set before has ended.
+// AsItWas stands for the offset of a partition in which a set begins where the set before ended.
 const AsItWas = -1
 
-// PlanReset returns a definition whose next turn may be a reset. ErrConflict while a turn is under way.
+// PlanReset returns a definition that can be reset. ErrConflict while a reshard is under way.
 func (c *Catalog) PlanReset(ctx context.Context, name string) (*Document, error) {
 	d, err := c.Get(ctx, name)
 	if err == nil {
@@ -32,9 +32,9 @@ func (c *Catalog) PlanReset(ctx context.Context, name string) (*Document, error)
 	return d, err
 }
 
-// Reset writes down that a set of so many shards begins at these offsets of a storage topic, one for each
-// partition, in the place of the one that delivers by a definition; Advance takes the next step.
-// fault.Conflict when that has turned meanwhile.
+// Reset writes down a set that replaces the active one of d: it has so many shards, and begins at starts,
+// one offset for each partition of a storage topic. Advance takes the next step. fault.Conflict when the
+// active set has changed meanwhile.
 func (c *Catalog) Reset(ctx context.Context, d *Document, storage, shards int, starts []int64, shed bool) (*Document, error) {
 	next := d.nextSet(shards, storage)
 	next.Starts, next.Shed = starts, shed
@@ -53,7 +53,7 @@ func (c *Catalog) Reset(ctx context.Context, d *Document, storage, shards int, s
 	})
 }
 
-// soundStarts says whether a reset can have made those of a set.
+// soundStarts reports whether a reset can have made the starts of a set.
 func soundStarts(s *Set) bool {
 	if s.Starts == nil {
 		return !s.Shed
@@ -61,8 +61,8 @@ func soundStarts(s *Set) bool {
 	return len(s.Starts) > 0 && len(s.Starts) <= commitlog.MaxPartitions && !slices.ContainsFunc(s.Starts, func(at int64) bool { return at < AsItWas })
 }
 
-// Start is the offset at which a reset has the set begin in a partition; false: it begins where the one
-// before has ended.
+// Start returns the offset at which a reset makes the set begin in a partition; false: it begins where
+// the set before ended.
 func (s *Set) Start(partition int) (int64, bool) {
 	if partition >= len(s.Starts) || s.Starts[partition] == AsItWas {
 		return 0, false
@@ -70,7 +70,7 @@ func (s *Set) Start(partition int) (int64, bool) {
 	return s.Starts[partition], true
 }
 
-// anew says of positions at which a shard begins which of them a reset gave.
+// anew marks the positions at which a shard begins because of a reset.
 func (s *Set) anew(next []core.Next) []core.Next {
 	for i := range next {
 		if _, reset := s.Start(next[i].Partition); reset {
@@ -80,7 +80,7 @@ func (s *Set) anew(next []core.Next) []core.Next {
 	return next
 }
 
-// items are all records that are parked, or dead letters.
+// items returns all parked records and dead letters.
 func (j *journals) items(ctx context.Context) (all []core.Item, _ error) {
 	for shard := range j.Shards {
 		some, err := j.Items(ctx, shard)
@@ -92,27 +92,28 @@ func (j *journals) items(ctx context.Context) (all []core.Item, _ error) {
 	return all, nil
 }
 
-// parkedRecords is how many records are parked or dead letters, and would be lost with the journals.
+// parkedRecords counts the parked records and dead letters, which would be lost with the journals.
 func (j *journals) parkedRecords(ctx context.Context) (int, error) {
 	all, err := j.items(ctx)
 	return len(all), err
 }
 
-// A reset is a turn to a set of as many shards that begins elsewhere: docs/design/reshard.md says why. This file finds the
-// places, holds what lies behind them against retention before anybody depends on it, looks once more, and writes
-// the set down. From there on it is a turn like others, which members carry out, also when whoever asked is gone.
+// A reset is a reshard to a set of as many shards that begins elsewhere: see docs/design/reshard.md. This file finds
+// the places, holds what lies behind them against retention before anything depends on it, looks once more, and
+// writes the set down. From there on it is an ordinary reshard, which members carry out, also when the caller is
+// gone.
 
 // ResetOptions are the options of a reset.
 type ResetOptions struct {
-	// Storage is the storage topic to begin in; nil: where the target lies, of an offset, or with Partitions, the
-	// one that is delivered. Those after it are delivered in their turn, whether they were before or not.
+	// Storage is the storage topic to begin in; nil: where the target lies; for an offset, or with Partitions,
+	// the present one. The storage topics after it are delivered in turn, again if need be.
 	Storage    *int
-	Partitions []int // of the one that is delivered; empty: all. The others go on as they were.
-	DropParked bool  // what is parked in them, or a dead letter, is left behind: below the new place nobody gets it any more
+	Partitions []int // of the present storage topic; empty: all. The others go on.
+	DropParked bool  // forget parked records and dead letters of the partitions: those below the new place are never delivered
 	DryRun     bool  // only say what it would do
 }
 
-// Reset sends a subscription to another place, while it is delivered; a dry run only says what that would do.
+// Reset moves a subscription to another place, while it is delivered; a dry run only says what that would do.
 func (c *Subscriptions) Reset(ctx context.Context, name string, to consumer.SeekTarget, opts *ResetOptions) (*api.Reset, error) {
 	d, err := c.PlanReset(ctx, name)
 	if err != nil {
@@ -151,13 +152,13 @@ func (c *Subscriptions) Reset(ctx context.Context, name string, to consumer.Seek
 	out.Begun = true
 	if g, err := protocol.NewGroup(c.reg, next.As(next.Sets[len(next.Sets)-1]).Group()); err == nil {
 		hold := consumer.NewHold(g, main, c.logger)
-		hold.Begin(ctx) // members of the set that ends store what that needs
+		hold.Begin(ctx) // members of the ending set store what that needs
 	}
 	_, err = c.Advance(ctx, next)
 	return out, err
 }
 
-// resetter is a reset that is being planned.
+// resetter plans a reset.
 type resetter struct {
 	*Subscriptions
 	d     *Document
@@ -165,7 +166,7 @@ type resetter struct {
 	group *protocol.Group
 }
 
-// plan finds where a reset goes, and what that means. The places are those of all that it needs.
+// plan finds where a reset goes, and what that means. It returns the places of all that it needs.
 func (r *resetter) plan(ctx context.Context, to consumer.SeekTarget, opts *ResetOptions) (*api.Reset, []api.Position, error) {
 	now, doc := r.d.Set().Storage, r.main.Document()
 	storage, partitions, err := r.sought(ctx, to, opts)
@@ -232,7 +233,7 @@ func (r *resetter) plan(ctx context.Context, to consumer.SeekTarget, opts *Reset
 	return out, infos, nil
 }
 
-// sought is where a reset begins.
+// sought finds where a reset begins.
 func (r *resetter) sought(ctx context.Context, to consumer.SeekTarget, opts *ResetOptions) (storage int, partitions []int, err error) {
 	now, doc := r.d.Set().Storage, r.main.Document()
 	switch storage = now; {
@@ -259,7 +260,7 @@ func (r *resetter) sought(ctx context.Context, to consumer.SeekTarget, opts *Res
 	return storage, partitions, nil
 }
 
-// all are the numbers below n.
+// all returns the numbers below n.
 func all(n int) (out []int) {
 	for i := range n {
 		out = append(out, i)
@@ -267,7 +268,7 @@ func all(n int) (out []int) {
 	return out
 }
 
-// countParked says what becomes of what is parked there, or a dead letter.
+// countParked counts what becomes of a partition's parked records and dead letters.
 func countParked(p *api.ResetPosition, items []core.Item, drop bool) {
 	for _, it := range items {
 		switch {
@@ -281,10 +282,10 @@ func countParked(p *api.ResetPosition, items []core.Item, drop bool) {
 			p.Kept++
 		}
 	}
-	p.Again = max(0, p.Again) // what was parked since the positions were stored is not finished by those
+	p.Again = max(0, p.Again) // records parked since the positions were stored are not finished by them
 }
 
-// count says what is delivered again, parked ones included, and what is passed over.
+// count says how much is delivered again, parked records included, and how much is passed over.
 func count(p *api.ResetPosition, was *protocol.Position) {
 	p.Again, p.Skipped = max(0, was.Next-p.To), max(0, p.To-was.Next)
 	for _, done := range was.Done {
@@ -293,7 +294,7 @@ func count(p *api.ResetPosition, was *protocol.Position) {
 	}
 }
 
-// positions are those that are stored, by storage topic and partition.
+// positions returns the stored ones, by storage topic and partition.
 func (r *resetter) positions(ctx context.Context) (map[[2]int]*protocol.Position, error) {
 	st, err := r.group.Sketch(ctx, true)
 	if err != nil && !errors.Is(err, fault.NotFound) {
@@ -310,7 +311,7 @@ func (r *resetter) positions(ctx context.Context) (map[[2]int]*protocol.Position
 	return have, nil
 }
 
-// resetTo is where a reset has a partition begin. What went meanwhile is told.
+// resetTo returns where a reset makes a partition begin, and logs what was lost meanwhile.
 func (d *delivery) resetTo(ctx context.Context, in dispatch.Input, at int64) (protocol.Position, error) {
 	b, err := in.Source.Bounds(ctx)
 	if err == nil && at < b.First {
