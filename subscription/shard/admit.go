@@ -10,8 +10,8 @@ import (
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
-// Handle is the engine's handler: it delivers a record, or parks it behind those of its key. One that the
-// filter is false of is finished, whatever is parked: nothing waits for it.
+// Handle is the engine's handler: it delivers a record, or parks it behind those of its key. A record
+// that the filter is false of is finished, whatever is parked: nothing waits for it.
 func (s *Shard) Handle(ctx context.Context, r *dispatch.Record) error {
 	wanted, err := s.judge(r)
 	if err == nil && !wanted {
@@ -54,11 +54,11 @@ func (s *Shard) Handle(ctx context.Context, r *dispatch.Record) error {
 	return err
 }
 
-// leave notes that the direct delivery of a record has ended.
+// leave notes the end of a record's direct delivery.
 func (s *Shard) leave(o core.Origin) { s.do(func(st *core.State) { st.Left(o) }) }
 
-// judge says whether the filter is true of a record. The error is that it can't be computed for it: nobody
-// knows whether it was to be delivered, so it is given up at once, in its place in the order of its key.
+// judge says whether the filter is true of a record. The error is that it can't be computed: whether the
+// record was to be delivered is unknown, so it is given up at once, in its place in the order of its key.
 func (s *Shard) judge(r *dispatch.Record) (bool, error) {
 	if s.cfg.Filter == nil {
 		return true, nil
@@ -70,7 +70,7 @@ func (s *Shard) judge(r *dispatch.Record) (bool, error) {
 	return wanted, nil
 }
 
-// direct delivers a record that waits for nothing of its key; unfit, when it is not nil, is what judge said.
+// direct delivers a record that waits for nothing of its key; unfit is the error of judge, or nil.
 func (s *Shard) direct(ctx context.Context, r *dispatch.Record, unfit error) error {
 	if unfit != nil {
 		return unfit
@@ -78,8 +78,8 @@ func (s *Shard) direct(ctx context.Context, r *dispatch.Record, unfit error) err
 	return s.bounded(ctx, r, false)
 }
 
-// parked delivers one that was parked. Somebody has decided that what is redriven or edited is to be
-// delivered; of the others the filter was true, or nobody could say.
+// parked delivers a parked record. A redriven or edited one is delivered because an operator decided
+// so; of the others the filter was true, or could not be computed.
 func (s *Shard) parked(ctx context.Context, r *dispatch.Record, round int) error {
 	if err := s.timely(r, round); err != nil {
 		s.unspent(true)
@@ -88,7 +88,7 @@ func (s *Shard) parked(ctx context.Context, r *dispatch.Record, round int) error
 	return s.call(ctx, r)
 }
 
-// timely says why a parked record is not to be delivered now.
+// timely returns why a parked record may not be delivered now.
 func (s *Shard) timely(r *dispatch.Record, round int) error {
 	if round == 0 {
 		if _, err := s.judge(r); err != nil {
@@ -105,8 +105,8 @@ func (s *Shard) timely(r *dispatch.Record, round int) error {
 	return nil
 }
 
-// Held takes over a record that fails: it is the engine's OnHeld. One that can't be parked is delivered until it
-// succeeds, or has its time come: whatever was to become of it, the engine asks nobody else about it any more.
+// Held takes over a failing record: it is the engine's OnHeld. A record that can't be parked is delivered until
+// it succeeds, or its time comes, whatever was to become of it: the engine asks nothing more about it.
 func (s *Shard) Held(ctx context.Context, r *dispatch.Record, h dispatch.Held) error {
 	if Storable(&r.Record) != nil && !time.Now().Before(h.Next) {
 		return s.Handle(ctx, r)
@@ -120,8 +120,8 @@ func (s *Shard) Held(ctx context.Context, r *dispatch.Record, h dispatch.Held) e
 	return s.park(ctx, r, now, held)
 }
 
-// park writes a record down, as of now, and waits until nobody can undo that. When it is due is by the same look at
-// the clock.
+// park writes a record down, as of now, and waits until that is final. The same look at the clock decides when it
+// is due.
 func (s *Shard) park(ctx context.Context, r *dispatch.Record, now time.Time, h core.Held) error {
 	if err := Storable(&r.Record); err != nil {
 		s.log.Warn("a record can't be parked", "storage", r.Storage, "partition", r.Partition, "offset", r.Offset, "error", err)
@@ -146,11 +146,11 @@ func (s *Shard) park(ctx context.Context, r *dispatch.Record, now time.Time, h c
 	}
 }
 
-// unfit is the error of a record that the filter can't be computed for.
+// unfit is the error of a record for which the filter can't be computed.
 type unfit struct{ error }
 
-// Permanent says that another attempt would come to the same.
+// Permanent says that another attempt would end the same way.
 func (unfit) Permanent() bool { return true }
 
-// Unwrap is for errors.Is.
+// Unwrap serves errors.Is.
 func (e unfit) Unwrap() error { return e.error }

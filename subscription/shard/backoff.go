@@ -2,16 +2,16 @@ package shard
 
 import "time"
 
-// backoff bounds the attempts of a process by what is accepted while what is delivered to answers some, but
-// refuses most for want of capacity: each attempt that is refused costs the receiver as well, and would keep
-// it where it is. In a second no more attempts begin than twice what was accepted in the second before, and
-// a few: so it is asked for a little more than it gives, and gets all it can take again within seconds. That
-// some are refused for another reason than the load, such as one key for ever, bounds nothing as long as they
-// are the lesser part. It needs nobody else: each process sees how its own attempts fare.
+// backoff bounds the attempts of a process by what is accepted while the receiver answers some, but refuses
+// most for want of capacity: each refused attempt costs the receiver as well, and would keep it overloaded. A
+// second begins at most twice as many attempts as the second before had accepted, and a few more: so the
+// receiver is asked for a little more than it gives, and gets all it can take within seconds. Refusals for
+// another reason than load, such as one key that always fails, bound nothing while they are the lesser part.
+// Processes need no agreement: each sees how its own attempts fare.
 //
 // It is the client-side throttling of Beyer, Jones, Petoff, Murphy (ed.), Site Reliability Engineering
-// (O'Reilly 2016), chapter 21, with a rate in the place of a probability: what may not begin is not dropped
-// here, it waits.
+// (O'Reilly 2016), chapter 21, with a rate in the place of a probability: an attempt that may not begin is
+// not dropped here, it waits.
 //
 // Its fields are guarded by the mu of its rate.
 type backoff struct {
@@ -28,7 +28,7 @@ const (
 	backoffFloor   = 10 // attempts a second that nothing takes away
 )
 
-// answered learns how an attempt ended of which the circuit made no outage.
+// answered records the end of an attempt that the circuit did not take for an outage.
 func (t *rate) answered(refused bool) {
 	if !refused && !t.watching.Load() {
 		return
@@ -67,7 +67,7 @@ func (t *rate) weigh() {
 	case e.bound == 0:
 		t.log.Warn("fewer deliveries are tried: most are refused for want of capacity", "accepted", e.accepted, "refused", e.refused, "attempts_per_second", int(most))
 	case e.refused == 0 || e.refused <= e.accepted && float64(e.accepted+e.refused) < e.bound*seconds/2:
-		most = 0 // it accepts what comes, and more may come
+		most = 0 // it accepts all that comes, and more may come
 		t.log.Warn("deliveries are tried without that bound again", "accepted", e.accepted, "refused", e.refused)
 	}
 	t.refill(now)
@@ -81,7 +81,7 @@ func (t *rate) weigh() {
 	e.timer.Reset(backoffWindow)
 }
 
-// outage has the rate forget what it saw, as the circuit holds all back: what comes after that is new.
+// outage makes the rate forget what it saw: the circuit holds all back, and what comes after that is new.
 func (t *rate) outage() {
 	if !t.watching.Load() {
 		return

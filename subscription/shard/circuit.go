@@ -11,26 +11,26 @@ import (
 	"github.com/ringfence/ringfence/dispatch"
 )
 
-// A circuit holds the deliveries of a subscription back while what they go to does not work, so that an
-// outage is not taken for thousands of records that fail. There is one for all shards in a process.
+// A circuit holds back the deliveries of a subscription while their endpoint does not work, so that an outage is not
+// taken for thousands of failing records. All shards of a process share one.
 //
-// It judges every attempt, those at parked records too, by errors that say that it is an outage (Outage() bool): no answer
-// at all, or one that is not about the record. Such an attempt counts against its record only where others are answered:
-// at most as often as others were since the record began to fail so, and not while several keys fail so without another
-// answer among them. In an outage nobody is answered, so no record loses an attempt, be there one key or a thousand; a
-// record that never gets an answer while others do uses up its attempts. What does not count is tried again after the
-// pauses of the retry policy.
+// It judges every attempt, those at parked records too, by errors that report an outage (Outage() bool): no answer at
+// all, or one that is not about the record. Such an attempt counts against its record only where others are answered:
+// at most as often as others were since the record began to fail so, and not while several keys fail so without
+// another answer among them. In an outage nothing is answered, so no record loses an attempt, be there one key or a
+// thousand; a record that never gets an answer while others do uses up its attempts. An attempt that does not count
+// is repeated after the pauses of the retry policy.
 //
-// It opens when the first attempts at the records of several keys end so, one after another with no other answer among
-// them: one key that fails for ever opens nothing, nor do failing keys among sound ones. An error that says that nothing
-// of the record was sent (Unreached() bool) is no record's fault, and one opens it. While it is open, no attempt counts
-// and nothing is parked; records are tried one at a time, each time of another key. The first answer that is none of an
-// outage, to an attempt that began since, closes it.
+// It opens when the first attempts at the records of several keys end so, one after another with no other answer
+// among them: one key that fails for ever opens nothing, nor do failing keys among sound ones. An error that says
+// that nothing of the record was sent (Unreached() bool) is no record's fault, and one opens it. While it is open, no
+// attempt counts and nothing is parked; records are tried one at a time, each time of another key. The first answer
+// other than an outage, to an attempt that began since, closes it.
 type circuit struct {
 	log  *slog.Logger
 	seed maphash.Seed // of the lines
 
-	calm   atomic.Bool  // it is closed and suspects nobody: an answer changes nothing
+	calm   atomic.Bool  // it is closed and has no suspects: an answer changes nothing
 	period atomic.Int64 // how often it has opened and closed; odd: it is open
 
 	mu      sync.Mutex          // taken before the locks of shards
@@ -58,38 +58,38 @@ type suspect struct {
 }
 
 const (
-	// mostSuspects bounds the memory for them. One that is forgotten has a try more.
+	// mostSuspects bounds their memory. A forgotten one has a try more.
 	mostSuspects = 1 << 14
 
-	// outageKeys is how many keys in a row fail at their first attempt in an outage; outageKeysInTime, how
-	// many do when that has lasted for outageTime: where there are few records, there may never be more.
+	// outageKeys is how many keys in a row fail at their first attempt in an outage; outageKeysInTime is
+	// enough once that has lasted for outageTime: where there are few records, there may never be more.
 	outageKeys       = 16
 	outageKeysInTime = 3
 	outageTime       = 2 * time.Second
 
 	firstProbe  = 100 * time.Millisecond // after the opening; then the pauses double
 	probeEvery  = time.Second            // at most
-	longestWait = time.Minute            // that a RetryAfter is heeded for
+	longestWait = time.Minute            // the longest RetryAfter that is heeded
 	slowProbe   = 2 * time.Second        // then another one is made beside it
 	maxProbes   = 4
 )
 
-// newCircuit makes one that is closed.
+// newCircuit makes a closed circuit.
 func newCircuit(log *slog.Logger) *circuit {
 	b := &circuit{log: log, seed: maphash.MakeSeed(), failing: map[uint64]struct{}{}, recent: map[uint64]struct{}{}, suspect: map[uint64]suspect{}}
 	b.calm.Store(true)
 	return b
 }
 
-// IsOutage says whether an error tells that what is delivered to does not work, whatever the record: it,
-// or one that it wraps, has a method Outage() bool that says so.
+// IsOutage reports whether an error says that the endpoint does not work, whatever the record: it, or
+// one that it wraps, has a method Outage() bool that returns true.
 func IsOutage(err error) bool {
 	var o interface{ Outage() bool }
 	return errors.As(err, &o) && o.Outage()
 }
 
-// IsUnreached says whether an outage's error tells that nothing of the record was sent, as there was no
-// connection: it, or one that it wraps, has a method Unreached() bool that says so.
+// IsUnreached reports whether an outage's error says that nothing of the record was sent, as there was
+// no connection: it, or one that it wraps, has a method Unreached() bool that returns true.
 func IsUnreached(err error) bool {
 	var u interface{ Unreached() bool }
 	return errors.As(err, &u) && u.Unreached()
@@ -101,17 +101,17 @@ type spared struct {
 	pause time.Duration // before the next; 0: none
 }
 
-// Uncounted is for dispatch.
+// Uncounted serves dispatch.
 func (e spared) Uncounted() (time.Duration, bool) { return e.pause, true }
 
 func (e spared) Unwrap() error { return e.error }
 
 var errOpen = spared{error: errors.New("nothing is delivered for now: what it goes to does not answer")}
 
-// open says whether deliveries are held back.
+// open reports whether deliveries are held back.
 func (b *circuit) open() bool { return b.period.Load()%2 == 1 }
 
-// begin notes that an attempt begins, and returns what ended has to be told.
+// begin notes that an attempt begins, and returns the period that ended needs.
 func (b *circuit) begin() int64 {
 	at := b.period.Load()
 	if at%2 == 1 {
@@ -123,13 +123,13 @@ func (b *circuit) begin() int64 {
 	return at
 }
 
-// verdict is what an attempt was.
+// verdict is the outcome of an attempt.
 type verdict struct {
 	uncounted bool
 	tries     int // that did not count in a row, this one among them; 0: it is tried as soon as deliveries go on
 }
 
-// ended learns how an attempt at a record of a line went that began at.
+// ended judges an attempt at a record of a line that began at.
 func (b *circuit) ended(at int64, line uint64, first bool, err error) verdict {
 	outage := err != nil && IsOutage(err)
 	if !outage && at%2 == 0 && b.calm.Load() {
@@ -148,7 +148,7 @@ func (b *circuit) ended(at int64, line uint64, first bool, err error) verdict {
 		return verdict{uncounted: true}
 	case !outage:
 		b.answered(line)
-		if b.open() && at == b.period.Load() { // else it is about what was before
+		if b.open() && at == b.period.Load() { // else it is about an earlier period
 			b.close(now)
 		}
 		return verdict{}
@@ -161,7 +161,7 @@ func (b *circuit) ended(at int64, line uint64, first bool, err error) verdict {
 	return b.weigh(line)
 }
 
-// answered takes an answer of another kind than an outage in: it speaks for the endpoint, and for its line.
+// answered handles an answer other than an outage: it speaks for the endpoint, and for its line.
 func (b *circuit) answered(line uint64) {
 	b.answers++
 	clear(b.failing)
@@ -170,7 +170,7 @@ func (b *circuit) answered(line uint64) {
 	b.calm.Store(!b.open() && len(b.suspect) == 0)
 }
 
-// judgeFirst says whether it is to open after an attempt that ended in an outage.
+// judgeFirst reports whether to open after an attempt that ended in an outage.
 func (b *circuit) judgeFirst(now time.Time, line uint64, first bool, err error) bool {
 	switch {
 	case IsUnreached(err):
@@ -186,7 +186,7 @@ func (b *circuit) judgeFirst(now time.Time, line uint64, first bool, err error) 
 	return n >= outageKeys || n >= outageKeysInTime && now.Sub(b.since) >= outageTime
 }
 
-// weigh says whether an attempt of a line that ended in an outage counts.
+// weigh reports whether an attempt of a line that ended in an outage counts.
 func (b *circuit) weigh(line uint64) verdict {
 	if len(b.recent) < outageKeysInTime {
 		b.recent[line] = struct{}{}
@@ -227,7 +227,7 @@ func (b *circuit) absolve(line uint64) {
 	b.calm.Store(!b.open() && len(b.suspect)+len(b.failing) == 0)
 }
 
-// forget is ended for an attempt of which nobody knows how it went.
+// forget is ended for an attempt with an unknown outcome.
 func (b *circuit) forget(at int64) {
 	if at%2 == 1 {
 		b.mu.Lock()
@@ -254,7 +254,7 @@ func (b *circuit) trip(now time.Time, err error) {
 	b.arm()
 }
 
-// close has everything go on; the caller holds mu.
+// close lets deliveries go on; the caller holds mu.
 func (b *circuit) close(now time.Time) {
 	b.log.Warn("deliveries go on: there was an answer", "after", now.Sub(b.since).Round(time.Millisecond), "attempts_not_counted", b.spared)
 	b.period.Add(1)
@@ -272,7 +272,7 @@ func (b *circuit) heed(now time.Time, err error) {
 	}
 }
 
-// arm has look called; the caller holds mu.
+// arm schedules look; the caller holds mu.
 func (b *circuit) arm() {
 	if b.over {
 		return
@@ -281,7 +281,7 @@ func (b *circuit) arm() {
 	b.pause = min(2*b.pause, probeEvery)
 }
 
-// look has one record tried, of the next shard that has one.
+// look tries one record, of the next shard that has one.
 func (b *circuit) look() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -300,7 +300,7 @@ func (b *circuit) look() {
 	b.arm()
 }
 
-// join has a shard follow until the returned function is called.
+// join adds a shard until leave is called.
 func (b *circuit) join(s *Shard) (leave func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

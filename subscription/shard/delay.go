@@ -11,19 +11,19 @@ import (
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
-// NotBefore is the header of a record that is to be delivered later: not before that time, in RFC 3339 or in Unix
+// NotBefore is the header of a record to be delivered later: not before that time, in RFC 3339 or in Unix
 // milliseconds. Of several the last counts.
 //
 // Such a record is parked as it comes, so that it holds up neither its partition nor a checkpoint, whatever
-// becomes of its owner; its key waits behind it. Waiting is no attempt. The journal keeps a time that is no later
-// than the longest pause: then it is looked at again.
+// becomes of its owner; its key waits behind it. Waiting is no attempt. The journal keeps a time within the
+// longest pause; then the record is looked at again.
 const NotBefore = "ringfence-not-before"
 
-// LongestPause is the longest pause, hold or delay.
+// LongestPause bounds a pause, a hold or a delay.
 const LongestPause = 365 * 24 * time.Hour
 
-// notBefore is when a record may be delivered; zero: now. Nobody knows when a record was meant that has no time in
-// the header, or one of more than a year ahead: it is given up at once.
+// notBefore returns when a record may be delivered; zero: now. A header without a valid time, or with one of more
+// than a year ahead, is an error: the record is given up at once.
 func notBefore(r *commitlog.Record, now time.Time) (time.Time, error) {
 	for i := len(r.Headers) - 1; i >= 0; i-- {
 		if r.Headers[i].Name != NotBefore {

@@ -11,8 +11,8 @@ import (
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
-// deliver calls the handler, and tells the circuit how that went. The answer for a record that was parked is
-// waited for: who delivers it has nothing else to do.
+// deliver calls the handler, and tells the circuit the outcome. It waits for the answer to a parked record:
+// its goroutine has nothing else to do.
 func (s *Shard) deliver(ctx context.Context, r *dispatch.Record, parked bool) error {
 	b := s.cfg.Limits.ofCircuit()
 	if b == nil {
@@ -52,14 +52,14 @@ func (s *Shard) ask(ctx context.Context, r *dispatch.Record, parked bool) error 
 	return r.Wait(ctx, err, answerGrace)
 }
 
-// answerGrace is how long the answer for a parked record is waited for when its attempt was cancelled.
+// answerGrace is how long a cancelled attempt at a parked record waits for its answer.
 const answerGrace = 5 * time.Second
 
-// judged tells the circuit how an attempt went that began at.
+// judged tells the circuit the outcome of an attempt that began at.
 func (s *Shard) judged(ctx context.Context, began int64, r *dispatch.Record, err error) error {
 	b := s.cfg.Limits.ofCircuit()
 	if ctx.Err() != nil && err != nil {
-		b.forget(began) // nobody knows how it went
+		b.forget(began) // its outcome is unknown
 		return err
 	}
 	var line uint64
@@ -84,7 +84,7 @@ func (s *Shard) judged(ctx context.Context, began int64, r *dispatch.Record, err
 	return out
 }
 
-// line is what a record is delivered in order with.
+// line identifies what a record is delivered in order with.
 func (s *Shard) line(r *dispatch.Record) uint64 { return s.lineOf(s.key(r.Key), originOf(r)) }
 
 func (s *Shard) lineOf(key []byte, o core.Origin) uint64 {

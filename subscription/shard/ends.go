@@ -8,18 +8,18 @@ import (
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
-// A log that says less than it has is believed after so many looks at its end, with a pause between them.
+// The shard asks for the end of a log so many times, with a pause between, before it trusts an end below what
+// was known.
 const (
 	endLooks = 3
 	endPause = time.Second
 )
 
-// Fit holds what the journal says of a partition of the main topic against what there is of it. It is
-// called once Started is closed; no record of the partition may be handled before it has returned true.
-// That takes as long as records are parked, or dead letters, that the partition has not got: they would be
-// mistaken for those that come in their places. What is parked is delivered meanwhile, and orders are
-// carried out. It returns false when the unit is to be drained, or enough is closed:
-// the shard is to end.
+// Fit compares what the journal says of a partition of the main topic with what the partition has. It is
+// called once Started is closed; no record of the partition may be handled before it has returned true. It
+// waits while records are parked, or dead letters, that the partition does not have: they would be
+// mistaken for those that come in their places. Meanwhile parked records are delivered, and orders carried
+// out. It returns false when the unit is to be drained, or enough is closed: the shard is to end.
 func (s *Shard) Fit(ctx context.Context, draining, enough <-chan struct{}, storage, partition int, main dispatch.Source) (bool, error) {
 	end := core.Origin{Storage: int32(storage), Partition: int32(partition)}
 	there, torn := s.beyond(end)

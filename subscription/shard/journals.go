@@ -13,9 +13,9 @@ import (
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
-// A journal can be read without owning it: the reader folds it as an owner does, and sees what is parked, what was
-// given up, and what was ordered. It writes nothing, so it needs no epoch. What it sees was true when it was read;
-// whatever acts on it gives an order, which the owner checks once more (orders.go).
+// A reader folds a journal as its owner does, without owning it: it sees what is parked, what was given up, and
+// what was ordered. It writes nothing, so it needs no epoch. What it sees may be old; to change anything, it gives
+// an order, which the owner checks once more (orders.go).
 
 // Journals are the internal topics of a shard set, for readers that own none of its shards.
 type Journals struct {
@@ -24,10 +24,10 @@ type Journals struct {
 	Retry   dispatch.Retry
 	Journal *commitlog.Topic
 	Dead    *commitlog.Topic
-	// Stored is from where the registry says that the journal of a shard is needed; below 0: nothing is stored.
-	// nil: it is not asked.
+	// Stored returns the offset from which the registry says a shard's journal is needed; below 0: nothing is
+	// stored. nil: it is not asked.
 	Stored func(ctx context.Context, shard int) (int64, error)
-	// Foreign is told of records in a journal that no shard wrote; nil: nothing is told.
+	// Foreign is called with records in a journal that no shard wrote; nil: they are not reported.
 	Foreign func(Foreign)
 }
 
@@ -45,7 +45,7 @@ func (s *Foreign) note(offset int64, why error) {
 	}
 }
 
-// Items are the records of a shard that are parked, or dead letters.
+// Items returns the parked records and dead letters of a shard.
 func (j *Journals) Items(ctx context.Context, shard int) ([]core.Item, error) {
 	st, err := untrimmed(func() (*core.State, error) { return j.state(ctx, shard) })
 	if err != nil {
@@ -54,7 +54,7 @@ func (j *Journals) Items(ctx context.Context, shard int) ([]core.Item, error) {
 	return st.Items(), nil
 }
 
-// Payload is the user's record of an item. lost says why it can't be read, and never will be; nil: it can.
+// Payload returns the user's record of an item. lost says why it can never be read again; nil: it can.
 func (j *Journals) Payload(ctx context.Context, shard int, it *core.Item) (rec commitlog.Record, lost, err error) {
 	t, place := j.Journal, it.Place
 	if it.Dead {
@@ -67,7 +67,7 @@ func (j *Journals) Payload(ctx context.Context, shard int, it *core.Item) (rec c
 	return rec, nil, err
 }
 
-// state reads what counts of a shard's journal by now. fault.OutOfRange: it was trimmed meanwhile.
+// state reads what counts of a shard's journal now. fault.OutOfRange: it was trimmed meanwhile.
 func (j *Journals) state(ctx context.Context, shard int) (*core.State, error) {
 	b, err := j.Journal.Bounds(ctx, shard)
 	if err != nil {
@@ -76,7 +76,7 @@ func (j *Journals) state(ctx context.Context, shard int) (*core.State, error) {
 	return j.stateAt(ctx, shard, b)
 }
 
-// stateAt reads what counted of it when the journal ended at b.Next.
+// stateAt reads what counted when the journal ended at b.Next.
 func (j *Journals) stateAt(ctx context.Context, shard int, b commitlog.Bounds) (*core.State, error) {
 	st := core.New(core.Config{
 		Set: j.Set, From: b.First, Now: time.Now().UnixMilli(), MaxAttempts: j.Retry.MaxAttempts, MaxPause: j.Retry.Longest().Milliseconds(),
@@ -121,8 +121,8 @@ func scan(ctx context.Context, t *commitlog.Topic, partition int, b commitlog.Bo
 	return nil
 }
 
-// notes goes through the dead letters that a shard has stored, and what was decided of them, in the order in which
-// that was stored.
+// notes goes through a shard's stored dead letters and the decisions about them, in the order in which they were
+// stored.
 func (j *Journals) notes(ctx context.Context, shard int, take func(*core.Record, commitlog.Record)) error {
 	b, err := j.Dead.Bounds(ctx, shard)
 	if err != nil {
@@ -135,7 +135,7 @@ func (j *Journals) notes(ctx context.Context, shard int, take func(*core.Record,
 	})
 }
 
-// untrimmed looks again when the owner of a journal has trimmed it under the eyes of the reader.
+// untrimmed repeats a look during which the owner has trimmed the journal.
 func untrimmed[T any](look func() (T, error)) (out T, err error) {
 	for range 10 {
 		if out, err = look(); !errors.Is(err, fault.OutOfRange) {
@@ -145,11 +145,11 @@ func untrimmed[T any](look func() (T, error)) (out T, err error) {
 	return out, err
 }
 
-// ErrCut says that a journal has not all that its shard needs: somebody else has trimmed it, or the log went
-// back. The main position has passed what was parked there, so nothing delivers that again by itself.
+// ErrCut says that a journal lacks a part that its shard needs: it was trimmed by others, or the log went
+// back. The main position has passed what was parked there, so it is not delivered again by itself.
 var ErrCut = fmt.Errorf("the journal is not whole: %w", fault.Corrupt)
 
-// beyond is the damage of a journal that is needed from a place on which it does not hold; nil: it does.
+// beyond is the damage of a journal that lacks the place from which it is needed; nil: it has it.
 func beyond(from int64, b commitlog.Bounds) error {
 	const mend = `"ringfence subscription reset" from before they were parked delivers them again`
 	switch {
@@ -161,8 +161,8 @@ func beyond(from int64, b commitlog.Bounds) error {
 	return nil
 }
 
-// Whole says whether the journal of a shard holds all that is needed of it. Its owner stores a place before it
-// trims to it, and appends before it stores: so the beginning is asked for first, and the end last.
+// Whole reports whether a shard's journal holds all that is needed of it. The owner stores a place before it
+// trims to it, and appends before it stores: so this reads the beginning first, and the end last.
 func (j *Journals) Whole(ctx context.Context, shard int) error {
 	if j.Stored == nil {
 		return nil

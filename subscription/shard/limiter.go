@@ -8,19 +8,19 @@ import (
 	"github.com/ringfence/ringfence/group/protocol"
 )
 
-// A Limiter judges every attempt, those at parked records too, before it begins: by a rate, by a concurrency, and by a
-// circuit. There is one for a subscription in a process (NewLimiter), and one for an endpoint in a process, over all
-// subscriptions that go there (NewEndpoint). What it holds back is no attempt. Its parts are files: circuit.go, rate.go with
-// backoff.go, slots.go; permit.go is the one place where an attempt asks for all of them and gives them back.
+// A Limiter judges every attempt, those at parked records too, before it begins: by a rate, by a concurrency, and by
+// a circuit. A process has one for each subscription (NewLimiter), and one for each endpoint, over all subscriptions
+// that go there (NewEndpoint). What it holds back is no attempt. Its parts are files: circuit.go, rate.go with
+// backoff.go, slots.go; in permit.go alone an attempt asks for all of them and gives them back.
 //
-// No store is asked: a process has the part of a limit that follows from what it owns. Of a rate that is the share of the
-// partitions whose shards are here; of the concurrency of a subscription, a whole number for each shard
+// It asks no store: the part of a limit that a process has follows from what it owns. Of a rate that is the share of
+// the partitions whose shards are here; of the concurrency of a subscription, a whole number for each shard
 // (Shard.SetConcurrency); of an endpoint's limits, an equal part for each subscription, and of that the share of its
-// partitions. A partition is in one shard that delivers, also during a reshard, and a shard has one owner, so the parts
-// come to one whole, whatever comes, goes or dies. What one process does not use, no other gets; within a process, what one
-// subscription leaves of an endpoint's limits the others use.
+// partitions. A partition is in one shard that delivers, also during a reshard, and a shard has one owner, so the
+// parts add up to one whole, whatever comes, goes or dies. What one process does not use, no other gets; within a
+// process, subscriptions use what others leave of an endpoint's limits.
 type Limiter struct {
-	circuit *circuit // nil: of an endpoint, as two paths of a server fail apart
+	circuit *circuit // nil: of an endpoint, as each path of a server fails alone
 	rate    *rate    // nil: of an endpoint without one
 	slots   slots    // of an endpoint
 
@@ -32,12 +32,12 @@ type Limiter struct {
 	parts map[*Shard]float64
 }
 
-// NewLimiter is that of a subscription, without a rate.
+// NewLimiter makes a subscription's limiter, without a rate.
 func NewLimiter(log *slog.Logger) *Limiter {
 	return &Limiter{circuit: newCircuit(log), rate: newRate(log)}
 }
 
-// NewEndpoint is that of an endpoint; 0: there is no bound.
+// NewEndpoint makes an endpoint's limiter; 0: no bound.
 func NewEndpoint(perSecond, concurrency int) *Limiter {
 	l := &Limiter{all: float64(perSecond), most: float64(concurrency), among: 1, parts: map[*Shard]float64{}}
 	if perSecond > 0 {
@@ -48,10 +48,10 @@ func NewEndpoint(perSecond, concurrency int) *Limiter {
 	return l
 }
 
-// SetRate is told how many attempts in a second all members of a subscription may begin; 0: there is no bound.
+// SetRate sets how many attempts a second all members of a subscription may begin; 0: no bound.
 func (l *Limiter) SetRate(perSecond int) { l.rate.set(float64(perSecond)) }
 
-// SetSubscriptions is told how many subscriptions go to an endpoint.
+// SetSubscriptions sets how many subscriptions go to an endpoint.
 func (l *Limiter) SetSubscriptions(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,8 +59,7 @@ func (l *Limiter) SetSubscriptions(n int) {
 	l.share()
 }
 
-// Join has a shard follow, whose partitions are that part of those of its subscription, until the returned function is
-// called.
+// Join adds a shard until leave is called; part is its partitions' share of all those of its subscription.
 func (l *Limiter) Join(s *Shard, part float64) (leave func()) {
 	if l == nil {
 		return func() {}
@@ -93,7 +92,7 @@ func (l *Limiter) has(s *Shard, part float64) {
 	l.share()
 }
 
-// share divides the limits of an endpoint; the caller holds mu, or has l for itself.
+// share divides the limits of an endpoint; the caller holds mu, or l is not shared yet.
 func (l *Limiter) share() {
 	if l.rate != nil {
 		l.rate.set(l.all / l.among)
@@ -133,7 +132,7 @@ func (l *Limiter) ofRate() *rate {
 	return l.rate
 }
 
-// take takes a slot, as slots.take.
+// take takes a slot, as slots.take does.
 func (l *Limiter) take(ctx context.Context) (taken *slots, waited bool, _ error) {
 	if l == nil {
 		return nil, false, nil
@@ -141,10 +140,10 @@ func (l *Limiter) take(ctx context.Context) (taken *slots, waited bool, _ error)
 	return l.slots.take(ctx)
 }
 
-// full says whether an attempt that comes now would have to wait for a slot.
+// full reports whether a new attempt would have to wait for a slot.
 func (l *Limiter) full() bool { return l != nil && l.slots.taken() }
 
-// here is what this process has of an endpoint's limits; nil: there are none.
+// here returns this process's part of an endpoint's limits; nil: there are none.
 func (l *Limiter) here() *protocol.EndpointPart {
 	if l == nil {
 		return nil

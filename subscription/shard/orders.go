@@ -11,9 +11,9 @@ import (
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
-// An order about dead letters goes through the journal, as all that lasts: it is a record that names dead letters, and
-// the first order that names one has it. So two people, or one command given twice, can't have a record delivered
-// twice. Before the owner acts on an order it stores with the dead letters what becomes of them: that stays when the
+// An order about dead letters goes through the journal, like all that lasts: it is a record that names dead letters,
+// and the first order that names one has it. So two operators, or one command given twice, can't have a record
+// delivered twice. Before the owner acts on an order it stores its outcome with the dead letters: that stays when the
 // journal's beginning is dropped.
 
 // noteLocked hands a note on.
@@ -25,7 +25,7 @@ func (s *Shard) noteLocked(n core.Note) {
 	}
 }
 
-// noteAll stores with the dead letters what becomes of them, before it does.
+// noteAll stores the outcomes with the dead letters, before they take effect.
 func (s *Shard) noteAll(ctx context.Context) {
 	for {
 		select {
@@ -45,7 +45,7 @@ func (s *Shard) noteAll(ctx context.Context) {
 	}
 }
 
-// note stores one; false when that is over.
+// note stores one; false when ctx is over.
 func (s *Shard) note(ctx context.Context, n *core.Note) bool {
 	err := s.again(ctx, "note of an order", func() error {
 		_, err := s.cfg.Dead.Append(ctx, s.cfg.Shard, []commitlog.Record{wrap(&n.Record, nil)}, nil)
@@ -61,7 +61,7 @@ func (s *Shard) note(ctx context.Context, n *core.Note) bool {
 	return true
 }
 
-// edits says whether r is an order with a new value for a record.
+// edits reports whether r is an order with a new value for a record.
 func edits(r *core.Record, of core.Origin) bool {
 	return r.Kind == core.Order && r.Verb == core.Edit && r.IDs[0].Origin == of
 }
@@ -75,8 +75,8 @@ type Ordered struct {
 	Edited *commitlog.Record // of an edit: the record to be delivered
 }
 
-// Order writes an order down; the owner of the shard carries it out. It returns the dead letters that were none any
-// more when the order came, or of which an earlier one wants something.
+// Order writes an order down; the owner of the shard carries it out. It returns the late ones: they were no longer
+// dead letters when the order came, or an earlier order has them.
 func (j *Journals) Order(ctx context.Context, o Ordered) (late []core.ID, _ error) {
 	id := rand.Text()[:12]
 	for some := range slices.Chunk(o.IDs, core.MaxIDs) {
@@ -101,7 +101,7 @@ func (j *Journals) Order(ctx context.Context, o Ordered) (late []core.ID, _ erro
 	return late, nil
 }
 
-// took is which records the order at a place took: that is decided by what lies before it.
+// took returns the records that the order at a place took: only what lies before it decides that.
 func (j *Journals) took(ctx context.Context, shard int, place int64, order string) ([]core.ID, error) {
 	b, err := j.Journal.Bounds(ctx, shard)
 	if err != nil {
@@ -124,7 +124,7 @@ func (j *Journals) took(ctx context.Context, shard int, place int64, order strin
 	return took, err
 }
 
-// Decided is a dead letter of which somebody has decided.
+// Decided is a dead letter with a decision.
 type Decided struct {
 	core.Item
 	Record commitlog.Record // the user's
@@ -132,8 +132,8 @@ type Decided struct {
 	At     int64 // Unix ms
 }
 
-// History are the dead letters of a shard of which somebody has decided, in no order: of a record that was redriven
-// and given up again, each.
+// History returns the decided dead letters of a shard, in no order; a record that was redriven and given up again
+// appears for each time.
 func (j *Journals) History(ctx context.Context, shard int) ([]Decided, error) {
 	return untrimmed(func() ([]Decided, error) { return j.history(ctx, shard) })
 }

@@ -5,11 +5,10 @@ import (
 	"time"
 )
 
-// What a handler can say of a failure besides that it is one. Who asks does so by an interface, so that
-// handlers need not import this package.
+// What a handler can say about a failure. Callers ask by interfaces, so handlers need not import this
+// package.
 
-// Permanent is an error of a handler that says that the record can never succeed: it becomes a dead
-// letter at once.
+// Permanent marks an error: the record can never succeed, and becomes a dead letter at once.
 func Permanent(err error) error {
 	if err == nil {
 		err = errors.New("refused")
@@ -21,11 +20,11 @@ type permanentError struct{ error }
 
 func (permanentError) Permanent() bool { return true }
 
-// Unwrap is for errors.Is.
+// Unwrap serves errors.Is.
 func (e permanentError) Unwrap() error { return e.error }
 
-// RetryAfter is an error of a handler that says when the record is to be tried again: in a day at most, or
-// after the longest pause that there is without it, if that is longer.
+// RetryAfter marks an error with the time until the next attempt: a day at most, or the longest pause of
+// the policy, if that is longer.
 func RetryAfter(err error, d time.Duration) error {
 	if err == nil {
 		err = errors.New("try again later")
@@ -33,8 +32,8 @@ func RetryAfter(err error, d time.Duration) error {
 	return timedError{err, d}
 }
 
-// Outage is an error of a handler that says that what it delivers to does not work, whatever the record:
-// no connection, no answer in time, "I am overloaded": see circuit.
+// Outage marks an error: the endpoint does not work, whatever the record: no connection, no answer in
+// time, "I am overloaded". See circuit.
 func Outage(err error) error {
 	if err == nil {
 		err = errors.New("what it is delivered to does not work")
@@ -46,7 +45,7 @@ type outageError struct{ error }
 
 func (outageError) Outage() bool { return true }
 
-// Unwrap is for errors.Is.
+// Unwrap serves errors.Is.
 func (e outageError) Unwrap() error { return e.error }
 
 type timedError struct {
@@ -56,5 +55,5 @@ type timedError struct {
 
 func (e timedError) RetryAfter() time.Duration { return e.after }
 
-// Unwrap is for errors.Is.
+// Unwrap serves errors.Is.
 func (e timedError) Unwrap() error { return e.error }

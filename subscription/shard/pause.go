@@ -2,7 +2,7 @@ package shard
 
 import "github.com/ringfence/ringfence/subscription/core"
 
-// Engine is what delivers the main records of a shard.
+// Engine delivers the main records of a shard.
 type Engine interface {
 	Pause()
 	Resume()
@@ -20,7 +20,7 @@ const (
 	crowded                      // until that of the endpoint does
 )
 
-// Uses tells the shard which engine works for it, before that runs.
+// Uses sets the engine of the shard, before that runs.
 func (s *Shard) Uses(e Engine) {
 	s.gate.Lock()
 	defer s.gate.Unlock()
@@ -31,8 +31,8 @@ func (s *Shard) Uses(e Engine) {
 	}
 }
 
-// SetPaused ends or begins the delivery of records, also before Run and before there is an engine. What
-// is being delivered goes on to its end; no other attempt is begun once it has returned.
+// SetPaused ends or begins the delivery of records, also before Run and before there is an engine. A
+// delivery under way goes on to its end; no other attempt begins once SetPaused has returned.
 func (s *Shard) SetPaused(paused bool) { s.setPaused(ordered, paused) }
 
 func (s *Shard) setPaused(why pauses, paused bool) {
@@ -55,8 +55,8 @@ func (s *Shard) setPaused(why pauses, paused bool) {
 	}
 }
 
-// tryOne has one record delivered although the circuit holds all back: in turns one that is parked and
-// one of the main topic. False: there is none, or nothing may be delivered at all.
+// tryOne delivers one record although the circuit holds all back, in turns a parked one and one of the
+// main topic. False: there is none, or nothing may be delivered at all.
 func (s *Shard) tryOne() bool {
 	s.gate.Lock()
 	defer s.gate.Unlock()
@@ -69,7 +69,7 @@ func (s *Shard) tryOne() bool {
 	return s.engine.TryOne() || s.tryParked()
 }
 
-// tryParked is tryOne for what is parked. None is tried that would wait for a slot: others could go meanwhile.
+// tryParked is tryOne for parked records. It tries none that would wait for a slot: others could go meanwhile.
 func (s *Shard) tryParked() bool {
 	if s.slots.taken() || s.cfg.Endpoint.full() {
 		return false

@@ -10,9 +10,9 @@ import (
 
 // A rate keeps the attempts of a process within its part of a rate, for all shards here.
 //
-// It is a token bucket, filled at that rate, with room for what comes in burstTime, and empty at the start.
-// An attempt that finds no token is none: all shards pause until there are some. Nothing waits for a token in a handler,
-// or a drain, a pause and the handler's time-out would wait along.
+// It is a token bucket, filled at that rate, with room for what comes in burstTime, and empty at the start. A record
+// without a token is not attempted: all shards pause until there are some. No handler waits for a token, or a drain,
+// a pause and the handler's time-out would wait along.
 //
 // Where most attempts are refused it bounds them by what is accepted, too: see backoff.
 type rate struct {
@@ -42,12 +42,12 @@ const (
 
 var errNoToken = spared{error: errors.New("the subscription, or its endpoint, has used up its rate for now")}
 
-// newRate makes one that bounds nothing.
+// newRate makes a rate that bounds nothing.
 func newRate(log *slog.Logger) *rate {
 	return &rate{log: log, why: throttled, shards: map[*Shard]float64{}, at: time.Now()}
 }
 
-// set is told how many attempts in a second all members may begin; 0: there is no bound.
+// set sets how many attempts a second all members may begin; 0: no bound.
 func (t *rate) set(perSecond float64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -57,7 +57,7 @@ func (t *rate) set(perSecond float64) {
 	t.heed(now)
 }
 
-// heed goes on with bounds that have changed; the caller holds mu, and has filled the bucket until now.
+// heed applies changed bounds; the caller holds mu, and has filled the bucket until now.
 func (t *rate) heed(now time.Time) {
 	t.bounds.Store(t.bounded())
 	t.refill(now) // no more than there is room for now
@@ -67,7 +67,7 @@ func (t *rate) heed(now time.Time) {
 // bounded says whether there is any bound; the caller holds mu.
 func (t *rate) bounded() bool { return t.perSecond > 0 || t.backoff.bound > 0 }
 
-// join has a shard follow, whose partitions are that part of all, until the returned function is called.
+// join adds a shard until leave is called; part is its partitions' share of all.
 func (t *rate) join(s *Shard, part float64) (leave func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -104,7 +104,7 @@ func (t *rate) end() {
 	t.endBackoff()
 }
 
-// take says whether an attempt may begin now.
+// take reports whether an attempt may begin now.
 func (t *rate) take() bool {
 	if !t.bounds.Load() {
 		return true
@@ -130,17 +130,17 @@ func (t *rate) take() bool {
 	return false
 }
 
-// refund takes a token back that was not used after all.
+// refund takes an unused token back.
 func (t *rate) refund() {
 	if t == nil || !t.bounds.Load() {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.tokens++ // what is more than there is room for is lost at the next look
+	t.tokens++ // an excess is lost at the next look
 }
 
-// local is the rate of this process, which has one.
+// local returns the rate of this process, which has one.
 func (t *rate) local() float64 {
 	backedOff := t.backoff.bound
 	switch mine := t.perSecond * t.part; {
@@ -153,15 +153,15 @@ func (t *rate) local() float64 {
 	}
 }
 
-// refill adds the tokens that came since it was called last; the caller holds mu.
+// refill adds the tokens since the last call; the caller holds mu.
 func (t *rate) refill(now time.Time) {
 	since := max(0, now.Sub(t.at))
 	t.tokens = min(t.tokens+t.local()*since.Seconds(), max(1, t.local()*burstTime.Seconds()))
 	t.at = now
 }
 
-// unbar has all shards go on if there are tokens, or else looks again when there will be some; the caller
-// holds mu.
+// unbar lets all shards go on if there are tokens, or else looks again when there will be some; the
+// caller holds mu.
 func (t *rate) unbar(now time.Time) {
 	if !t.barred || t.ended {
 		return
@@ -177,8 +177,8 @@ func (t *rate) unbar(now time.Time) {
 	}
 }
 
-// favour has one parked record delivered, of any shard, before all go on; where there is one token only,
-// every second time. The main topic would be quicker each time: it need not be read again. The caller holds mu.
+// favour delivers one parked record, of any shard, before all go on; with one token only, every second time.
+// The main topic would always be quicker: it need not be read again. The caller holds mu.
 func (t *rate) favour() {
 	if t.parked = !t.parked; !t.bounded() || !t.parked && t.tokens < 2 {
 		return
@@ -191,7 +191,7 @@ func (t *rate) favour() {
 	}
 }
 
-// arm has unbar called when there is a token; the caller holds mu.
+// arm schedules unbar for the next token; the caller holds mu.
 func (t *rate) arm() {
 	if t.ended {
 		return

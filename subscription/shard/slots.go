@@ -11,8 +11,8 @@ import (
 	"github.com/ringfence/ringfence/dispatch"
 )
 
-// slots are how many attempts of a shard may be under way. Its engine begins no more than those, and so does
-// the pump: one waits here only for what the other one has begun.
+// slots bound the attempts of a shard under way. Its engine begins no more than those, and neither does the
+// pump: each waits here only for what the other has begun.
 type slots struct {
 	most atomic.Int64 // 0: there is no bound
 
@@ -26,8 +26,8 @@ const slotPatience = 250 * time.Millisecond
 
 var errNoSlot = spared{error: errors.New("nothing of the subscription is to begin now")}
 
-// take takes a slot, and says whether it had to wait for that. What it returns has to be given back: nil, which
-// may be, where there is no bound.
+// take takes a slot, and says whether it had to wait. The caller gives back what it returns, which is nil
+// without a bound.
 func (l *slots) take(ctx context.Context) (taken *slots, waited bool, _ error) {
 	if l.most.Load() == 0 {
 		return nil, false, nil
@@ -56,8 +56,8 @@ func (l *slots) take(ctx context.Context) (taken *slots, waited bool, _ error) {
 	return nil, true, err
 }
 
-// await waits for a slot. In a handler of an engine that is for a while only, and until the engine begins
-// nothing more: a drain and the time that a handler has are for those that have begun.
+// await waits for a slot. An engine's handler waits for a while only, and until the engine starts no
+// further one: a drain and the handler's time are for those that have begun.
 func await(ctx context.Context, mine <-chan struct{}) error {
 	last := dispatch.Last(ctx)
 	var late <-chan time.Time
@@ -83,7 +83,7 @@ func await(ctx context.Context, mine <-chan struct{}) error {
 	}
 }
 
-// taken says whether who comes now would have to wait.
+// taken reports whether a new attempt would have to wait.
 func (l *slots) taken() bool {
 	if l.most.Load() == 0 {
 		return false
@@ -103,13 +103,13 @@ func (l *slots) give() {
 	l.pass()
 }
 
-// free says whether there is one more; the caller holds mu.
+// free reports whether a slot is free; the caller holds mu.
 func (l *slots) free() bool {
 	most := l.most.Load()
 	return most == 0 || l.used < most
 }
 
-// pass has those go on for whom there is one; the caller holds mu.
+// pass gives free slots to those that wait; the caller holds mu.
 func (l *slots) pass() {
 	for len(l.waiting) > 0 && l.free() {
 		l.used++
@@ -118,7 +118,7 @@ func (l *slots) pass() {
 	}
 }
 
-// bound changes how many there are; what is under way goes on.
+// bound changes the number of slots; what is under way goes on.
 func (l *slots) bound(most int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -126,7 +126,7 @@ func (l *slots) bound(most int) {
 	l.pass()
 }
 
-// atMost is n, or what there is if that is less.
+// atMost returns n, or the number of slots if that is less.
 func (l *slots) atMost(n int) int {
 	if most := int(l.most.Load()); most > 0 {
 		return min(n, most)
@@ -134,8 +134,8 @@ func (l *slots) atMost(n int) int {
 	return n
 }
 
-// SetConcurrency bounds how many attempts may be under way; 0: there is no bound. It may be called at any
-// time, also before Run; what is under way goes on to its end.
+// SetConcurrency bounds the attempts under way; 0: no bound. It may be called at any time, also before
+// Run; what is under way goes on to its end.
 func (s *Shard) SetConcurrency(most int) {
 	s.gate.Lock()
 	defer s.gate.Unlock()

@@ -9,18 +9,18 @@ import (
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
-// The stored form of what is parked: the user's record as it was, with one more header behind all others, that
-// holds what the core says of it. So the internal topics are topics like any other, which people can read, and
-// a payload is stored once, with what is known of it.
+// The stored form of a parked record: the user's record as it was, with one more header behind all others,
+// which holds what the core knows of it. So the internal topics are ordinary topics, which people can read,
+// and a payload is stored once, with its state.
 
-// headerName is the header by which a record of an internal topic is one of ours. A user's record may
-// have one of that name itself, when it was read from such a topic: ours is the last one.
+// headerName is the header that marks a record of an internal topic as ours. A user's record may have
+// such a header itself, when it was read from such a topic: ours is the last one.
 const headerName = "ringfence-parked"
 
 // headroom is what our header may add to a user's record.
 const headroom = 8 << 10
 
-// wrap makes the stored form of a record of a journal, with the user's payload or without one.
+// wrap makes the stored form of a journal's record, with or without the user's payload.
 func wrap(r *core.Record, payload *commitlog.Record) commitlog.Record {
 	out := commitlog.Record{Key: r.Key}
 	if payload != nil {
@@ -30,9 +30,9 @@ func wrap(r *core.Record, payload *commitlog.Record) commitlog.Record {
 	return out
 }
 
-// unwrap reads it. What no shard wrote is fault.Corrupt: another producer has written into an internal topic. It counts
-// for nothing, as all that comes from no tenure that counts. A newer version raises the format of the definition before
-// it writes anything that this one can't read, and a member of this one ends then (ErrNewer).
+// unwrap reads it. A record that no shard wrote is fault.Corrupt: another producer has written into an internal
+// topic. It counts for nothing, like all records outside of a valid tenure. A newer version raises the format of the
+// definition before it writes anything that this one can't read, and this version's members end then (ErrNewer).
 func unwrap(set string, rec *commitlog.Record) (*core.Record, commitlog.Record, error) {
 	user := commitlog.Record{Key: rec.Key, Value: rec.Value}
 	for i := len(rec.Headers) - 1; i >= 0; i-- {
@@ -52,7 +52,7 @@ func unwrap(set string, rec *commitlog.Record) (*core.Record, commitlog.Record, 
 	return nil, user, fmt.Errorf("a record without the header %s: %w", headerName, fault.Corrupt)
 }
 
-// Storable says whether a record can be parked.
+// Storable checks that a record can be parked.
 func Storable(r *commitlog.Record) error {
 	if n := commitlog.RecordBytes(r) + headroom; n > commitlog.MaxRecordBytes {
 		return fmt.Errorf("the record is too large to be parked, by %d bytes; it is held until it succeeds: %w", n-commitlog.MaxRecordBytes, fault.Invalid)

@@ -12,23 +12,23 @@ import (
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
-// How one shard set follows another, as far as it is in journals: the last record of a shard that ends says how
-// far the main records are finished, and which set goes on (End); who goes on reads the journal up to that
-// record (Await), appends all that is live to its own (TakeOver), and delivers nothing before its first
-// checkpoint is stored (Open). The last record is what makes it safe: it stands behind all that the old shard
-// has written, and for every reader nothing behind it counts.
+// How one shard set follows another, as far as it is in journals. The last record of an ending shard says how
+// far the main records are finished, and which set continues (End). A shard of that set reads the journal up to
+// that record (Await), appends all that is live to its own (TakeOver), and delivers nothing before its first
+// checkpoint is stored (Open). The last record makes this safe: it stands behind all that the old shard has
+// written, and for every reader nothing behind it counts.
 
-// Final is what the last record of a journal says to those who go on.
+// Final is what the last record of a journal tells the next set.
 type Final struct {
 	At        int64               `json:"at"`        // Unix ms: when the shard began to end
 	Positions []protocol.Position `json:"positions"` // how far the main records are finished
-	Next      json.RawMessage     `json:"next"`      // the set that goes on, as the definition has it
+	Next      json.RawMessage     `json:"next"`      // the next set, as the definition has it
 }
 
-// maxFinalBytes is how large that is at most; with more, the finished ranges are left out.
+// maxFinalBytes bounds that record; when it would be larger, the finished ranges are left out.
 const maxFinalBytes = 256 << 10
 
-// ErrEnded is what a shard ends with whose journal has ended for good: another set goes on.
+// ErrEnded ends a shard whose journal has ended for good: another set continues.
 var ErrEnded = fmt.Errorf("its journal has ended, another shard set goes on: %w", fault.Closed)
 
 // Left is what a shard of an earlier set has left.
@@ -40,10 +40,10 @@ type Left struct {
 	Final    Final
 }
 
-// Epoch is that of the owner which ended it.
+// Epoch is that of the owner that ended the journal.
 func (l *Left) Epoch() int64 { return l.end.By.Epoch }
 
-// Await reads the journal of a shard from a place on, that of its checkpoint, until it has ended.
+// Await reads a shard's journal from an offset, that of its checkpoint, until the journal has ended.
 func (j *Journals) Await(ctx context.Context, shard int, from int64) (*Left, error) {
 	b, err := j.Journal.Bounds(ctx, shard)
 	if err != nil {
@@ -64,7 +64,7 @@ func (j *Journals) Await(ctx context.Context, shard int, from int64) (*Left, err
 		for i := range recs {
 			r, user, err := unwrap(j.Set, &recs[i])
 			if err != nil {
-				continue // none of ours
+				continue // not ours
 			}
 			st.Clock(time.Now().UnixMilli())
 			st.Read(recs[i].Offset, r)
@@ -84,7 +84,7 @@ func (j *Journals) Await(ctx context.Context, shard int, from int64) (*Left, err
 	}
 }
 
-// decodeFinal reads what the last record of a journal says.
+// decodeFinal reads the value of the last record of a journal.
 func decodeFinal(value []byte) (f Final, err error) {
 	if err := json.Unmarshal(value, &f); err != nil {
 		return Final{}, fmt.Errorf("%w: %w", fault.Corrupt, err)
@@ -95,7 +95,7 @@ func decodeFinal(value []byte) (f Final, err error) {
 	return f, nil
 }
 
-// payload reads the user's record that a shard of an earlier set has.
+// payload reads the user's record from the topics of a shard of an earlier set.
 func (l *Left) payload(ctx context.Context, p core.Payload, of core.Origin) (commitlog.Record, error) {
 	t := l.journals.Journal
 	if p.From == core.InParentDead {
@@ -104,9 +104,8 @@ func (l *Left) payload(ctx context.Context, p core.Payload, of core.Origin) (com
 	return readOne(ctx, t, l.shard, p.Place, l.journals.Set, of)
 }
 
-// TakeOver appends to the journal of a shard, once Started is closed, what those before it have left of the
-// partitions that it begins at, and returns when nobody can undo that. Nothing is delivered
-// before Open.
+// TakeOver appends to a shard's journal, once Started is closed, what the shards before it have left of the
+// partitions that it begins at, and returns when that is final. Nothing is delivered before Open.
 func (s *Shard) TakeOver(ctx context.Context, left []*Left, at []core.Next) error {
 	s.left = left
 	parents := make([]core.Parent, len(left))
@@ -119,7 +118,7 @@ func (s *Shard) TakeOver(ctx context.Context, left []*Left, at []core.Next) erro
 	s.do(func(st *core.State) { st.Adopt(parents, at) })
 	select {
 	case <-s.adopted:
-		s.left = nil // nothing that was to be read of it is left
+		s.left = nil // nothing of it has to be read any more
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -128,12 +127,12 @@ func (s *Shard) TakeOver(ctx context.Context, left []*Left, at []core.Next) erro
 	}
 }
 
-// Open has a shard that took over deliver: its first checkpoint is stored.
+// Open lets a shard that took over deliver: its first checkpoint is stored.
 func (s *Shard) Open() {
 	s.do(func(st *core.State) { st.Open() })
 }
 
-// Quiesce begins no new attempts at what is parked.
+// Quiesce begins no new attempts at parked records.
 func (s *Shard) Quiesce() { s.quiesce() }
 
 func (s *Shard) quiesce() <-chan struct{} {
@@ -146,9 +145,9 @@ func (s *Shard) quiesce() <-chan struct{} {
 	return s.calm
 }
 
-// End ends the journal for good, once the engine has: what it says of the main records stands in its last
-// record. ErrEnded, which Run returns too, says that nobody can undo that. An attempt that takes longer than
-// the patience makes it give up: the next start delivers nothing first.
+// End ends the journal for good, once the engine has ended: f, about the main records, goes into its last
+// record. ErrEnded, which Run returns too, says that this is final. End gives up when an attempt takes
+// longer than the patience: the next start delivers nothing first.
 func (s *Shard) End(ctx context.Context, f Final, patience time.Duration) error {
 	calm := s.quiesce()
 	late := time.NewTimer(patience)
@@ -184,7 +183,7 @@ func (s *Shard) End(ctx context.Context, f Final, patience time.Duration) error 
 	}
 }
 
-// ended is why the shard has.
+// ended returns why the shard has ended.
 func (s *Shard) ended() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,7 +193,7 @@ func (s *Shard) ended() error {
 	return s.fate
 }
 
-// inherited is the user's record that goes with an entry which was taken over, or with the end.
+// inherited returns the user's record of an entry that was taken over, or of the end.
 func (s *Shard) inherited(ctx context.Context, p core.Payload, o core.Origin) (rec commitlog.Record, err error) {
 	if p.From == core.AtTheEnd {
 		s.mu.Lock()
@@ -211,7 +210,7 @@ func (s *Shard) inherited(ctx context.Context, p core.Payload, o core.Origin) (r
 	return rec, err
 }
 
-// lost says whether only a dead letter is lost with a payload that can't be read, and not the shard.
+// lost reports that an unreadable payload loses only a dead letter, and does not end the shard.
 func lost(p core.Payload) bool { return p.From == core.InDead || p.From == core.InParentDead }
 
 // Nexts are positions as the core has them.
@@ -223,5 +222,5 @@ func Nexts(at []protocol.Position) []core.Next {
 	return next
 }
 
-// Outrun is an error for a worker that has to go on in an epoch above that one.
+// Outrun is an error that makes a worker claim the unit again above that epoch.
 func Outrun(epoch int64) error { return behind{epoch} }

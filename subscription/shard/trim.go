@@ -7,16 +7,16 @@ import (
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
-// The journal's beginning is dropped in two steps. The core says from where an heir would have to read (From);
-// that is stored in the checkpoint, by whoever commits; and only what lies before the place that the registry
-// has, read back from there, is trimmed. What this process believes to have stored is not enough: a commit that
-// was refused, or a registry that went back, would leave an heir with a place that is gone.
+// The journal's beginning is dropped in two steps. The core says from where an heir would have to read (From),
+// and the next commit stores that in the checkpoint; then only what lies before the place that the registry
+// has, read back from there, is trimmed. What this process believes to have stored is not enough: after a
+// refused commit, or in a registry that went back, an heir would look for a place that is gone.
 
-// trimEvery is how often the journal is trimmed at most.
+// trimEvery is the shortest time between two trims.
 const trimEvery = time.Second
 
-// trim drops from the journal what no owner to come will read: what lies before the place in the
-// checkpoint, as the registry has it. What this process knows of later places is not stored yet.
+// trim drops from the journal what no later owner will read: what lies before the place in the
+// checkpoint, as the registry has it. Later places that this process knows are not stored yet.
 func (s *Shard) trim(ctx context.Context) {
 	pause := time.NewTicker(trimEvery)
 	defer pause.Stop()
