@@ -28,44 +28,44 @@ type Input struct {
 	Source    Source
 }
 
-// Config is what an engine is made from.
+// Config configures an engine.
 type Config struct {
 	Name    string // of the unit, for logs and errors
 	Inputs  []Input
 	Handler Handler
 
-	// Start is how far the unit got. Positions of partitions that are no input are carried along.
+	// Start is how far the unit got. Positions of other partitions are carried along.
 	Start []protocol.Position
 	// From is where an input begins that has no position in Start. Zero: Earliest.
 	From StartAt
-	// OutOfRange is where an input goes on whose position was trimmed, or lies beyond the end.
+	// OutOfRange is where an input continues whose position was trimmed, or lies beyond the end.
 	// Zero: nowhere, the engine stops with the error, since records were lost.
 	OutOfRange StartAt
 
-	Concurrency int // handlers at the same time, those included that are to answer later; default 16. With 1, records without a key keep their order too, unless OrderBy says otherwise
-	// OrderBy is what records are ordered by, a function of their key alone; nil: that is the key. A record for
-	// which it returns nil is ordered with no other. It is called by several goroutines, for a key more than
-	// once, must not block, and what it returns must not change.
+	Concurrency int // handlers at the same time, with those that answer later; default 16. With 1, records without a key keep their order too, unless OrderBy says otherwise
+	// OrderBy maps a key to what its records are ordered by; nil: the key itself. A record for which it returns
+	// nil is ordered with no other. Several goroutines call it, for a key more than once. It must not block,
+	// and always returns the same for a key.
 	OrderBy func(key []byte) []byte
 	// MaxInFlight bounds the records read and unfinished (default 8,192, at most MostInFlight), MaxBytes
-	// the memory that they take (default 16 MiB). At a bound the engine stops reading until
-	// handlers have caught up; one record is always let in.
+	// their memory (default 16 MiB). At a bound the engine stops reading until handlers have caught up;
+	// one record is always let in.
 	MaxInFlight int
 	MaxBytes    int64
-	// MaxRanges is how many finished ranges between unfinished records stop the reading, and how
-	// many Progress reports, over all inputs, which have equal shares; default 1,000. It bounds the size of a checkpoint.
+	// MaxRanges is how many finished ranges between unfinished records stop the reading, and how many Progress
+	// reports, over all inputs, which have equal shares; default 1,000. It bounds the size of a checkpoint.
 	MaxRanges int
 
 	Retry Retry
-	// OnHeld takes a failing record over, in the place of the handler. With it Progress names the records
-	// that fail, and an engine that starts there goes on counting. nil finishes the record; an
-	// error keeps it, and it is asked again after a pause. It is asked when the policy says to park a record or to
-	// give it up, when failing records and those behind them take half of what the engine may hold, and when their
-	// partition is sealed and read to its end. nil: failing records are tried for ever.
+	// OnHeld takes over a failing record from the handler. With it Progress names the failing records, and an
+	// engine that starts there goes on counting their attempts. nil finishes the record; an error keeps it, and
+	// OnHeld is called again after a pause. It is called when the policy says to park a record or to give it up,
+	// when failing records and those behind them take half of what the engine may hold, and when their partition
+	// is sealed and read to its end. Without OnHeld failing records are tried for ever.
 	OnHeld func(ctx context.Context, r *Record, h Held) error
 
-	// ProgressTimeout is how long a handler may take for one record, its answer included. A longer one is stuck: the
-	// engine cancels its context and stops with a StuckError. Zero: for ever.
+	// ProgressTimeout bounds a handler's time for one record, until its answer. A longer one is stuck: the engine
+	// cancels its context and stops with a StuckError. Zero: no bound.
 	ProgressTimeout time.Duration
 	// DrainTimeout is how long Drain waits for running handlers before it cancels their context.
 	// Zero: for ever.
@@ -74,14 +74,14 @@ type Config struct {
 	// without them, with a StuckError. Default 5 s.
 	AbandonAfter time.Duration
 
-	// Advanced, when not nil, is called whenever Version moves on, also while locks are held: it must
-	// not block, nor call the engine.
+	// Advanced, when not nil, is called whenever Version moves on, also under locks: it must not
+	// block, nor call the engine.
 	Advanced func()
 
 	Logger *slog.Logger // nil: discard
 }
 
-// Held is a record that fails, and why it is given away.
+// Held is a failing record, and why it is given away.
 type Held struct {
 	Attempts int
 	Since    time.Time // of the first failure
@@ -90,7 +90,7 @@ type Held struct {
 	Why      Why
 }
 
-// Why says why a failing record is given to OnHeld.
+// Why is the reason for giving a failing record to OnHeld.
 type Why string
 
 // The reasons.
@@ -99,7 +99,7 @@ const (
 	Refused       Why = "permanent" // its error says that it can never succeed
 	HeldLong      Why = "hold"      // its next attempt lies beyond HoldFor
 	Crowded       Why = "bound"     // too much waits in memory
-	AtTheEnd      Why = "end"       // its partition has nothing else left
+	AtTheEnd      Why = "end"       // its partition has no other unfinished records
 )
 
 // MostInFlight is the highest Config.MaxInFlight.
@@ -119,7 +119,7 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.MaxInFlight, 8192)
 	setDefault(&c.MaxBytes, 16<<20)
 	setDefault(&c.MaxRanges, 1000)
-	c.MaxRanges = max(1, c.MaxRanges/max(1, len(c.Inputs))) // from here on of each input
+	c.MaxRanges = max(1, c.MaxRanges/max(1, len(c.Inputs))) // from here on, for each input
 	setDefault(&c.From, Earliest)
 	setDefault(&c.Retry.Initial, min(100*time.Millisecond, cmp.Or(c.Retry.Max, time.Hour)))
 	setDefault(&c.Retry.Max, max(30*time.Second, c.Retry.Initial))
@@ -137,8 +137,8 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// Check reports every fault of the settings, which all units of a group share, before there is a unit:
-// one that no engine takes would make each end as soon as it begins. Its errors begin with whose they are.
+// Check reports every fault of the settings that all units of a group share, before there is a unit:
+// otherwise each unit would end as soon as it begins. Its errors begin with whose.
 func (c *Config) Check(whose string) error {
 	var errs []error
 	demand := func(ok bool, format string, args ...any) {
@@ -156,7 +156,7 @@ func (c *Config) Check(whose string) error {
 	return errors.Join(errs...)
 }
 
-// faults are those of Check, and of what is of this unit alone.
+// faults are those of Check, and those of this unit alone.
 func (c *Config) faults() []error {
 	errs := []error{c.Check(fmt.Sprintf("dispatch %q", c.Name))}
 	demand := func(ok bool, format string, args ...any) {
@@ -184,7 +184,7 @@ type StuckError struct {
 	Storage, Partition int
 	Offset             int64
 	For                time.Duration
-	Out                bool // it has returned, and has not answered
+	Out                bool // the handler has returned, and has not answered
 }
 
 func (e *StuckError) Error() string {

@@ -14,14 +14,13 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// The life of an engine. Its phase only ever rises: it reads and runs (active); its source has failed and
-// what was read is still handled (ending); only running handlers are waited for (draining); or nothing that
-// finishes counts any more (stopped). Whoever moves it on calls enter, which takes back what was claimed and
-// not started and wakes whoever may leave by that. Workers come and go by themselves (worker.go); Run keeps no
-// list of things to do but one timer, and ends when the last worker has left, or without those that are
-// stuck.
+// The life of an engine. Its phase only ever rises: it reads and runs (active); its source has failed and what
+// was read is still handled (ending); it waits only for running handlers (draining); or nothing that finishes
+// counts any more (stopped). Each change calls enter, which takes back claimed records that were not started,
+// and wakes each worker that may then leave. Workers come and go by themselves (worker.go). Run keeps no list
+// of things to do but one timer, and ends when the last worker has left, or without those that are stuck.
 //
-// What a method decides under mu may change whether a worker is needed: so it ends with unlock, which looks.
+// A decision of a method under mu may require another worker: so the method ends with unlock, which looks.
 
 // phase is how far an engine is in its life.
 type phase uint8
@@ -30,7 +29,7 @@ const (
 	idle     phase = iota // Run was not called
 	active                // reads and runs
 	ending                // the source failed: what was read is still handled
-	draining              // only running handlers are waited for
+	draining              // it waits only for running handlers
 	stopped               // progress is frozen
 )
 
@@ -39,7 +38,7 @@ type Engine struct {
 	cfg  Config
 	log  *slog.Logger
 	seed maphash.Seed
-	kick chan struct{} // tells Run that its timer is to be set anew
+	kick chan struct{} // makes Run set its timer anew
 	gone chan struct{} // closed when the last worker has left
 	last chan struct{} // closed when no further handler is started
 
@@ -49,40 +48,40 @@ type Engine struct {
 	phase      phase
 	closed     bool // gone is
 	expelled   bool // the handlers' context was cancelled because a drain took too long
-	abandoned  bool // Run has ended, or does, without those workers that have not left
+	abandoned  bool // Run has ended, or is about to, without the workers that have not left
 	paused     bool
 	one        bool  // while it is paused: one handler may start
 	look       bool  // while it is paused: one read may
-	fate       error // what Run is going to return
+	fate       error // what Run will return
 	sched      schedule
 	pool       nodePool
 	inputs     []*input
 	turn       int                 // where the search for an input to read begins
 	others     []protocol.Position // of partitions that are no input
-	workers    []*worker           // that were started and have not left
-	resting    []*worker           // of them, those with nothing to do; who came last is woken first
+	workers    []*worker           // started, and not left
+	resting    []*worker           // of them, those with nothing to do; the last to rest is woken first
 	running    int                 // handlers
-	blocked    int                 // of them, those that showed to be slow
+	blocked    int                 // of them, those known to be slow
 	outs       outs                // records that wait for an answer, and count as handlers
-	permits    int                 // records that workers may send out beside those; they count as handlers too
-	most       int                 // of them at once, see Limit; 0: as configured
+	permits    int                 // records that workers may send out beyond outs; they count as handlers too
+	most       int                 // bounds them at once, see Limit; 0: as configured
 	start      func(*worker)       // starts a worker's goroutine
 	lost       func() bool         // the unit is no longer owned
 	stopRead   context.CancelFunc  // ends the reads and waits under way
 	cancel     context.CancelCauseFunc
 	armed      time.Time // when Run's timer fires; zero: never
 	drainBy    time.Time // zero: no limit
-	wasStalled bool      // what people were told last
+	wasStalled bool      // as it was last logged
 	pace       pace
 	retained   int64  // bytes of memory in flight
-	compacted  uint64 // done when memory was compacted last
+	compacted  uint64 // done at the last compaction of memory
 	done       uint64 // records finished
 	failed     uint64 // attempts failed
 	version    uint64 // of the progress
 }
 
-// New makes an engine and starts nothing. The error lists every fault of the configuration and
-// is fault.Invalid.
+// New makes an engine and starts nothing. The error lists every fault of the configuration and is
+// fault.Invalid.
 func New(c Config) (*Engine, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -118,7 +117,7 @@ func (e *Engine) addInputs() {
 	}
 }
 
-// Run is New and Engine.Run in one, for a unit that nobody needs to drain.
+// Run is New and Engine.Run in one, for a unit that needs no drain.
 func Run(ctx context.Context, c Config) error {
 	e, err := New(c)
 	if err != nil {
@@ -128,7 +127,7 @@ func Run(ctx context.Context, c Config) error {
 }
 
 // Run reads and handles records until the engine is drained (nil), ctx ends (its cause: the unit
-// is no longer owned, and nothing that finishes later counts), the source can't go on
+// has another owner, and nothing that finishes later counts), the source fails for good
 // (fault.Corrupt, fault.OutOfRange, fault.NotFound …), or a handler is stuck (StuckError). It is
 // called once. It joins every goroutine it started, except those of stuck handlers.
 func (e *Engine) Run(ctx context.Context) error {
@@ -190,8 +189,8 @@ func (e *Engine) result() error {
 }
 
 // Drain makes Run stop reading, start no further handler, wait for the running ones, and return
-// nil. It does not wait. Handlers that run longer than Config.DrainTimeout are cancelled; what
-// they finish still counts.
+// nil. It does not wait. Handlers that run longer than Config.DrainTimeout are cancelled; what they
+// finish still counts.
 func (e *Engine) Drain() {
 	e.mu.Lock()
 	defer e.unlock()
@@ -220,8 +219,8 @@ func (e *Engine) abort(why error) {
 	e.arm(e.drainBy)
 }
 
-// enter moves on to a later phase: claims that were not started are taken back, reads end, and
-// every resting worker looks whether it may leave.
+// enter moves on to a later phase: it takes back claims that were not started, ends reads, and
+// wakes every resting worker, which may leave.
 func (e *Engine) enter(p phase) {
 	was := e.phase
 	for _, w := range e.workers {
@@ -241,8 +240,8 @@ func (e *Engine) enter(p phase) {
 
 type lastKey struct{}
 
-// Last is closed when the engine that has called a handler with ctx starts no further one: who waits for more
-// waits in vain. It is nil without an engine.
+// Last is closed when the engine that has called a handler with ctx starts no further one: waiting for more
+// is in vain. It is nil without an engine.
 func Last(ctx context.Context) <-chan struct{} {
 	last, _ := ctx.Value(lastKey{}).(chan struct{})
 	return last
@@ -265,8 +264,8 @@ func (e *Engine) Resume() {
 	e.paused = false
 }
 
-// Limit has at most so many handlers run at the same time from now on, if that is less than
-// Config.Concurrency; 0: as many as that says. Running ones go on to the end of their records.
+// Limit bounds the handlers that run at the same time from now on, below Config.Concurrency; 0:
+// ends the bound. Running handlers go on to the end of their records.
 func (e *Engine) Limit(atOnce int) {
 	e.mu.Lock()
 	defer e.unlock()
@@ -278,8 +277,8 @@ func (e *Engine) Limit(atOnce int) {
 	}
 }
 
-// TryOne lets one record be handled while the engine is paused, the one that has waited the longest for
-// its turn. False: there is none, or it is not paused; then one read may bring some, for the next time.
+// TryOne lets one record be handled while the engine is paused, the one that has waited the longest.
+// False: there is none, or it is not paused; then one read may bring some, for the next time.
 func (e *Engine) TryOne() bool {
 	e.mu.Lock()
 	defer e.unlock()

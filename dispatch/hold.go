@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// judge asks the policy about a record that has just failed, and has OnHeld asked about one that is not held. What its
-// partition has nothing else left for is not held either.
+// judge asks the policy about a record that has just failed, and calls for OnHeld if it is not to be held. It is not
+// held either when its partition has nothing else left.
 func (e *Engine) judge(n *node, now time.Time) {
 	f := n.fail
 	next := e.cfg.Retry.Next(f.attempts, now.Sub(f.since), f.err)
@@ -21,13 +21,13 @@ func (e *Engine) judge(n *node, now time.Time) {
 	}
 }
 
-// giveAway makes OnHeld be asked about a failing record now.
+// giveAway makes OnHeld the next to be asked about a failing record.
 func (e *Engine) giveAway(n *node, why Why, now time.Time) {
 	n.fail.why, n.fail.next, n.fail.due = why, n.fail.due, now
 }
 
-// atTheEnd says whether a record's partition is sealed and was read to its end: what is held there
-// keeps all from starting that comes after.
+// atTheEnd reports whether a record's partition is sealed and read to its end: a record held there
+// keeps everything after it from starting.
 func (e *Engine) atTheEnd(n *node) bool {
 	for _, in := range e.inputs {
 		if n.rec.data.from == &in.tracker {
@@ -37,8 +37,8 @@ func (e *Engine) atTheEnd(n *node) bool {
 	return false
 }
 
-// relieve gives failing records away while they, and what waits behind them, take half of what may be
-// in memory: the half of them that is held the longest.
+// relieve acts when failing records, and those behind them, take half of the memory: it gives away
+// the half of them that has been held the longest.
 func (e *Engine) relieve(now time.Time) {
 	if e.cfg.OnHeld == nil || len(e.sched.retries) == 0 || !e.crowded() {
 		return
@@ -46,7 +46,7 @@ func (e *Engine) relieve(now time.Time) {
 	e.evict(now, Crowded, func(*node) bool { return true }, 2)
 }
 
-// finishInput gives away what is held of an input that has ended.
+// finishInput gives away the held records of an input that has ended.
 func (e *Engine) finishInput(in *input, now time.Time) {
 	if e.cfg.OnHeld != nil {
 		e.evict(now, AtTheEnd, func(n *node) bool { return n.rec.data.from == &in.tracker }, 1)

@@ -10,38 +10,38 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// A handler that answers later returns nil and leaves a Later with its record, which is then out: no worker has
-// it, it counts as a handler at work, and nothing of its key begins before it has its answer.
+// A handler that answers later returns nil and leaves a Later with its record, which is then out: it has no
+// worker, it counts as a handler at work, and nothing of its key begins before its answer.
 //
-// A Later is one attempt's: nodes are used again, Laters are not, so an answer that comes late or twice finds
-// that its Later has one, and reaches no other record. Three may meet: who answers, the worker whose handler
-// returns, and that worker when it accounts for the record. Later.mu decides between the first two, Engine.mu
-// between the first and the last; whoever comes second has the answer and knows that it does.
+// A Later is one attempt's: nodes are used again, Laters are not. So an answer that comes late or twice finds
+// that its Later has one, and reaches no other record. Three goroutines may meet: the answering one, the worker
+// whose handler returns, and that worker when it accounts for the record. Later.mu decides between the first
+// two, Engine.mu between the first and the last; the second to come has the answer and knows it.
 
 // Later is the answer that a handler owes for a record. Its methods may be called from any goroutine.
 type Later struct {
-	since time.Time   // when it was made, which is while the handler ran
+	since time.Time   // when it was made, while the handler ran
 	lost  func() bool // of the record
 
-	// Of Record.Owe: whether a handler is at the attempt, so that who answers one that nobody takes is told.
+	// Of Record.Owe: whether a handler is at the attempt. An answer that nothing takes then gets an error.
 	atWork func(Attempt) bool
 	at     Attempt
 
 	mu    sync.Mutex
 	given bool
 	err   error             // what was answered
-	void  error             // what a later Answer is told
-	after func(error) error // what others than the handler make of it; written before take
-	take  func(error) error // who takes it, once the handler has returned; nil: nobody yet
+	void  error             // the error of a later Answer
+	after func(error) error // wrappers of the handler change the answer by it; written before take
+	take  func(error) error // takes the answer, once the handler has returned; nil: not yet
 
 	// Guarded by Engine.mu, of the engine that takes it:
 	node        *node // while it is out
 	prev, next  *Later
-	known       bool // it came before the worker had accounted for the record
+	known       bool // the answer came before the worker had accounted for the record
 	knownAnswer error
 }
 
-// NewLater is what a handler leaves with its record r by Record.AnswerLater.
+// NewLater makes the answer that a handler leaves with its record r by Record.AnswerLater.
 func NewLater(r *Record) *Later {
 	l := &Later{since: time.Now()}
 	if r.data != nil {
@@ -57,8 +57,8 @@ type Attempt struct {
 	Number             int // Record.Attempt
 }
 
-// Owe is NewLater and AnswerLater for who may come when the handler has returned, and r is another record's: nil,
-// unless a handler is at that attempt. Who has asked before gets the same.
+// Owe is NewLater and AnswerLater for callers that may come after the handler has returned, when r is another
+// record: nil, unless a handler is at that attempt. Every call for an attempt gets the same.
 func (r *Record) Owe(at Attempt) *Later {
 	d := r.data
 	if d == nil || d.atWork == nil || !d.atWork(at) {
@@ -71,7 +71,7 @@ func (r *Record) Owe(at Attempt) *Later {
 	return r.late
 }
 
-// NoLater is one that belongs to no record: Answer returns why.
+// NoLater belongs to no record: its Answer returns why.
 func NoLater(why error) *Later { return &Later{given: true, void: why} }
 
 var (
@@ -83,13 +83,13 @@ var (
 	errLost  = fmt.Errorf("the record is not this owner's any more, or its handler was given up; the answer counts for nothing and it is delivered again: %w", fault.Fenced)
 )
 
-// Answer says what became of the record, as the return of a handler does: nil, or an error after which it is
-// tried again. It may be called before the handler returns; then it counts if that returns nil, while the record
-// is still this owner's.
+// Answer reports the outcome of the record, as the return of a handler does: nil, or an error after which it is tried
+// again. It may be called before the handler returns; then it counts if that returns nil, while this owner still has
+// the record.
 //
-// The answer is nil when it was taken; fault.Conflict when there was one before, or the handler returned an
-// error; fault.Invalid when it was asked for too late (Record.Owe); fault.Fenced when the record is not this owner's any more, or the engine has given it up: then it
-// is handled again, whatever was answered.
+// The error is nil when the answer was taken; fault.Conflict when there was one before, or the handler returned an
+// error; fault.Invalid when it was asked for too late (Record.Owe); fault.Fenced when the record has another owner,
+// or the engine has given it up: then it is handled again, whatever the answer.
 func (l *Later) Answer(err error) error {
 	l.mu.Lock()
 	if l.given {
@@ -99,7 +99,7 @@ func (l *Later) Answer(err error) error {
 	l.given, l.err, l.void = true, err, errTwice
 	take := l.take
 	l.mu.Unlock()
-	if take == nil { // the handler has not returned: who called it takes the answer then, if it may
+	if take == nil { // the handler has not returned: its caller takes the answer then, if it may
 		if l.lost != nil && l.lost() {
 			return errLost
 		}
@@ -108,7 +108,7 @@ func (l *Later) Answer(err error) error {
 	return take(l.concluded())
 }
 
-// untaken is what who answers is told when nobody has taken the answer yet; nil: the handler has still to return.
+// untaken is the result of an answer that nothing has taken yet; nil: the handler has still to return.
 func (l *Later) untaken() error {
 	if l.atWork == nil || l.atWork(l.at) {
 		return nil
@@ -124,7 +124,7 @@ func (l *Later) untaken() error {
 	return l.void
 }
 
-// concluded is the answer as those have made it whose business it is.
+// concluded returns the answer as the wrappers of the handler have changed it.
 func (l *Later) concluded() error {
 	if l.after == nil {
 		return l.err
@@ -132,7 +132,7 @@ func (l *Later) concluded() error {
 	return l.after(l.err)
 }
 
-// end makes it worth nothing, unless it was given; false: it was.
+// end makes a Later worthless unless it has its answer; false: it has.
 func (l *Later) end(why error) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -144,7 +144,7 @@ func (l *Later) end(why error) bool {
 	return !was
 }
 
-// handedTo says who takes an answer that was not given yet; false: it was.
+// handedTo sets what takes an answer still to come; false: it has come.
 func (l *Later) handedTo(take func(error) error) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -152,12 +152,12 @@ func (l *Later) handedTo(take func(error) error) bool {
 	return !l.given
 }
 
-// AnswerLater makes the answer of a handler that returns nil the one that l gets. The handler calls it before
-// it returns; the record, as it was given to it, stays valid until then.
+// AnswerLater makes l's answer that of a handler that returns nil. The handler calls it before it returns;
+// until then the record that it was given stays valid.
 func (r *Record) AnswerLater(l *Later) { r.late = l }
 
-// Within says that no answer counts once ctx has ended: the caller, who is no engine, passes that to a handler. A
-// record of an engine has that from there.
+// Within makes answers count only until ctx ends: for callers of handlers other than an engine, whose records
+// have that already.
 func (r *Record) Within(ctx context.Context) {
 	if r.data == nil || r.data.from == nil {
 		d := &memory{lost: func() bool { return ctx.Err() != nil }}
@@ -166,12 +166,12 @@ func (r *Record) Within(ctx context.Context) {
 	}
 }
 
-// Late says whether a handler that has just returned nil answers later.
+// Late reports whether a handler that has just returned nil answers later.
 func (r *Record) Late() bool { return r.late != nil }
 
-// Then has f look at the answer that comes later, and change it: it is called once, by whoever gives it, by the
-// worker where that was before the handler returned, or, with fault.Fenced, by the engine that waits no longer. f
-// of an outer handler comes after those of inner ones.
+// Then lets f see a later answer, and change it. f is called once: by Answer, by the worker when the answer came
+// before the handler returned, or, with fault.Fenced, by the engine when it waits no longer. The f of an outer
+// handler runs after those of inner ones.
 func (r *Record) Then(f func(error) error) {
 	l := r.late
 	if inner := l.after; inner != nil {
@@ -181,8 +181,8 @@ func (r *Record) Then(f func(error) error) {
 	l.after = f
 }
 
-// Wait is the outcome of a handler that has returned err: if it answers later, then that, which is waited
-// for. When ctx ends it is waited for a while longer, and then the error is that of ctx.
+// Wait returns the outcome of a handler that has returned err: if it answers later, it waits for the
+// answer. When ctx ends it waits for grace longer, and then the error is that of ctx.
 func (r *Record) Wait(ctx context.Context, err error, grace time.Duration) error {
 	if d := r.data; d != nil && d.from == nil {
 		d.over.Store(true)
@@ -224,13 +224,13 @@ func (r *Record) Wait(ctx context.Context, err error, grace time.Duration) error
 	return <-answer
 }
 
-// returned notes that a handler has returned err, for the attempt whose answer l is; errOut: that comes later.
+// returned notes that a handler has returned err, for the attempt whose answer l is; errOut: it comes later.
 func (e *Engine) returned(n *node, l *Later, err error) error {
 	if err != nil {
 		l.end(errSaid)
 		return err
 	}
-	l.node = n // nobody else looks at it before the next line
+	l.node = n // only this goroutine looks at it before the next line
 	if l.handedTo(func(err error) error { return e.cameBack(l, err) }) {
 		n.rec.late = l
 		return errOut
@@ -238,7 +238,8 @@ func (e *Engine) returned(n *node, l *Later, err error) error {
 	return l.concluded()
 }
 
-// sendOut notes that a record has left its worker without an answer. If that came meanwhile, it is returned.
+// sendOut notes that a record has left its worker without an answer. An answer that came meanwhile is
+// returned.
 func (e *Engine) sendOut(n *node, now time.Time) (known bool, answer error) {
 	l := n.rec.late
 	if l.known {
@@ -281,17 +282,17 @@ func (e *Engine) cameBack(l *Later, err error) error {
 	return nil
 }
 
-// frozen says whether no answer counts any more; the caller holds mu.
+// frozen reports that no answer counts any more; the caller holds mu.
 func (e *Engine) frozen() bool { return e.phase == stopped || e.lost() }
 
-// tooLate is frozen for who answers.
+// tooLate is frozen for callers of Answer.
 func (e *Engine) tooLate() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.frozen()
 }
 
-// isAt says whether a handler is at an attempt.
+// isAt reports whether a handler is at an attempt.
 func (e *Engine) isAt(at Attempt) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -311,8 +312,8 @@ func (e *Engine) isAt(at Attempt) bool {
 	return false
 }
 
-// disown ends the attempts that are left without an answer: those whose business it is hear that there is none, and
-// what holds places for them has these again. An answer that still comes counts for nothing.
+// disown ends the attempts that are left without an answer: each Then learns that there is none, and reserved
+// places are free again. A later answer counts for nothing.
 func (e *Engine) disown() {
 	e.mu.Lock()
 	var left []*Later
@@ -327,7 +328,7 @@ func (e *Engine) disown() {
 	}
 }
 
-// watchOut gives the unit up when an answer does not come within ProgressTimeout.
+// watchOut gives the unit up when an answer takes longer than ProgressTimeout.
 func (e *Engine) watchOut(now time.Time) {
 	l := e.outs.oldest
 	if l == nil || e.cfg.ProgressTimeout == 0 || e.phase == stopped {

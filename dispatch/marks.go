@@ -6,14 +6,14 @@ import (
 	"github.com/ringfence/ringfence/group/protocol"
 )
 
-// checkMarks holds what the start of an input says of records above itself, finished or failed, against
-// the end of its partition. When any of them is not there, the partition is not what the checkpoint was
-// made of: it went back and has, or will have, other records at these offsets, or somebody else wrote the
-// checkpoint. Then none of the marks is believed, and the records are handled again: a mark would hide
-// one that nobody has handled as soon as the partition has grown to it. The next checkpoint has them no
-// more. A position that lies beyond the end itself can't be read from, and ends the unit; see refused.
+// checkMarks compares an input's marks, the records above its start that are noted as finished or failed,
+// with the end of its partition. When any of them is missing, the partition is not what the checkpoint
+// was made of: it went back and has, or will have, other records at these offsets, or the checkpoint is
+// not ours. Then no mark counts, and the records are handled again: a mark would hide a record that was
+// never handled as soon as the partition has grown to it. The next checkpoint has the marks no more. A
+// position beyond the end itself can't be read from, and ends the unit; see refused.
 //
-// Retention is no matter here: what lies below the first record hides nothing. It costs a look at the
+// Retention does not matter here: what lies below the first record hides nothing. It costs a look at the
 // bounds, and only where there are marks.
 func (e *Engine) checkMarks(ctx context.Context, in *input) error {
 	if !in.unchecked { // only the reader writes it

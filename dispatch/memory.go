@@ -6,16 +6,16 @@ import (
 	"github.com/ringfence/ringfence/commitlog"
 )
 
-// release notes that one record less lies in m.
+// release notes that m holds one record less.
 func (e *Engine) release(m *memory) {
 	if m.live--; m.live == 0 {
 		e.retained -= m.bytes
 	}
 }
 
-// compactIfFull makes room when memory is at its bound: a record that waits long, behind a failing
-// one of its key, say, would keep the whole read that brought it. It is copied out when few others
-// of that read are left. The copies cost at most a constant for each finished record.
+// compactIfFull makes room when memory is at its bound. A record that waits long, behind a failing
+// one of its key, say, keeps the whole read that brought it. It is copied out when few others of
+// that read are left. The copies cost at most a constant for each finished record.
 func (e *Engine) compactIfFull() {
 	if e.retained < e.cfg.MaxBytes || e.done-e.compacted < uint64(max(blockRecords, e.sched.unfinished/4)) {
 		return
@@ -30,7 +30,7 @@ func (e *Engine) compactIfFull() {
 	}
 }
 
-// moveOut gives a record memory of its own. A handler that has kept the old bytes is not disturbed.
+// moveOut gives a record memory of its own. The old bytes stay intact for a handler that has kept them.
 func (e *Engine) moveOut(n *node) {
 	r := &n.rec
 	r.Key, r.Value = bytes.Clone(r.Key), bytes.Clone(r.Value)

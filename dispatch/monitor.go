@@ -8,10 +8,10 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// All that an engine does because time has passed, by one timer in Run: arm sets it earlier, never later, and
-// tick does whatever is due and arms it for what comes next. Two watches are among it. What a slow worker has
-// claimed is taken back after patience, so that one slow handler holds up no record but its own. And a
-// handler without progress for too long gives the unit up, as does one that outlasts a drain and then its
+// All that an engine does by time, through one timer in Run: arm sets it earlier, never later, and tick does
+// whatever is due and arms it for what comes next. It includes two watches. The claim of a slow worker is
+// taken back after patience, so that a slow handler holds up only its own record. And a handler without
+// progress for too long makes the engine give the unit up, as does one that outlasts a drain and then its
 // cancelled context.
 
 const never = time.Hour
@@ -48,7 +48,7 @@ func (e *Engine) tick(now time.Time) (time.Duration, bool) {
 	return max(0, e.armed.Sub(now)), false
 }
 
-// expire wakes records and inputs whose pause is over, and arms for those whose is not.
+// expire wakes records and inputs whose pause is over, and arms the timer for the others.
 func (e *Engine) expire(now time.Time) {
 	e.sched.expire(now)
 	if due, ok := e.sched.nextRetry(); ok {
@@ -66,13 +66,13 @@ func (e *Engine) expire(now time.Time) {
 	}
 }
 
-// stalled says whether failing keys keep the engine from reading on, when that has changed.
+// stalled reports whether failing keys keep the engine from reading on, and whether that has changed.
 func (e *Engine) stalled() (stalled, changed bool, waiting, failing int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	failing = len(e.sched.retries)
 	stalled = e.phase == active && e.full()
-	if !e.wasStalled { // a bound that others than failing keys have reached is nothing to tell
+	if !e.wasStalled { // other causes of a full bound are not logged
 		stalled = stalled && !e.paused && failing > 0 && e.sched.ready == 0 && e.atWork() == 0
 	}
 	changed = stalled != e.wasStalled
@@ -80,7 +80,7 @@ func (e *Engine) stalled() (stalled, changed bool, waiting, failing int) {
 	return stalled, changed, e.sched.unfinished, failing
 }
 
-// warnOfStall tells people that nothing is read because of failing keys, and when that is over.
+// warnOfStall logs that failing keys stop the reading, and when that is over.
 func (e *Engine) warnOfStall() {
 	switch stalled, changed, waiting, failing := e.stalled(); {
 	case !changed:
@@ -92,8 +92,8 @@ func (e *Engine) warnOfStall() {
 	}
 }
 
-// watch looks for workers that don't get on: what they have claimed is taken back after patience,
-// and after ProgressTimeout the unit is given up.
+// watch looks for slow workers: after patience their claims are taken back, and after
+// ProgressTimeout the unit is given up.
 func (e *Engine) watch(now time.Time) {
 	busy := false
 	for _, w := range e.workers {
@@ -148,8 +148,8 @@ func (e *Engine) stuck(w *worker, now time.Time) error {
 	return &StuckError{Name: e.cfg.Name, Storage: r.Storage, Partition: r.Partition, Offset: r.Offset, For: now.Sub(w.seenAt)}
 }
 
-// expel deals with handlers that outlast a drain or a stop: their context is cancelled, and when
-// that does not help they are left behind, which it reports.
+// expel handles those that outlast a drain or a stop: their context is cancelled, and when that
+// does not help they are left behind, which it reports.
 func (e *Engine) expel(now time.Time) bool {
 	switch {
 	case e.drainBy.IsZero() || e.phase < draining:
@@ -168,7 +168,7 @@ func (e *Engine) expel(now time.Time) bool {
 	return true
 }
 
-// abandon leaves the workers behind that are still there, and the records that are out.
+// abandon leaves behind the remaining workers, and the records that are out.
 func (e *Engine) abandon(now time.Time) {
 	e.phase, e.abandoned = stopped, true
 	if e.fate != nil {

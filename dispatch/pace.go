@@ -10,8 +10,8 @@ const (
 	patience  = time.Millisecond      // a claim that lasts longer is taken back
 )
 
-// pace adapts to how long handlers take: how many records a worker claims at once, and how many
-// workers are worth waking. Unknown handlers are taken to be slow.
+// pace adapts to the speed of handlers: how many records a worker claims at once, and how many
+// workers are worth waking. Unknown handlers count as slow.
 type pace struct {
 	batch int // records to claim
 	width int // handlers to run at the same time, besides those that have blocked
@@ -25,7 +25,7 @@ func newPace(concurrency, cores int) pace {
 	return pace{batch: 1, width: concurrency, full: concurrency, cores: cores}
 }
 
-// took learns that records took a time.
+// took records how long records took.
 func (p *pace) took(records int, d time.Duration) {
 	if records == 0 {
 		return
@@ -47,11 +47,11 @@ func (p *pace) took(records int, d time.Duration) {
 	}
 }
 
-// owed learns that handlers answer later: they only have to be called, which needs no more goroutines than cores.
+// owed records that handlers answer later: calling them needs no more goroutines than cores.
 func (p *pace) owed() { p.batch, p.width, p.each, p.late = owedBatch, min(p.full, p.cores), 0, true }
 
-// reset forgets how long handlers take: one has blocked, or there was nothing to do.
+// reset forgets the speed of handlers: one has blocked, or there was nothing to do.
 func (p *pace) reset() { p.batch, p.width, p.each, p.late = 1, p.full, 0, false }
 
-// hurried says whether slowness must be watched for.
+// hurried reports whether slowness must be watched for.
 func (p *pace) hurried(claimed int) bool { return claimed > 1 || p.width < p.full }

@@ -8,15 +8,15 @@ import (
 
 // Progress is how far a unit got.
 type Progress struct {
-	// Positions of all inputs that have one, and those of Config.Start that are no input.
+	// Positions of all inputs that have one, and those of other partitions in Config.Start.
 	Positions []protocol.Position
 	// Version changes whenever Positions may have: an unchanged one needs no commit.
 	Version uint64
 }
 
-// Progress is the progress now, with at most Config.MaxRanges finished ranges: a
-// crash after a commit of it repeats what is left out. It is cheap, except for ranges, and
-// remains valid after Run has returned.
+// Progress returns the progress now, with at most Config.MaxRanges finished ranges: a crash after
+// its commit repeats what is left out. It is cheap, except for ranges, and remains valid after Run
+// has returned.
 func (e *Engine) Progress() Progress { return e.progress(e.cfg.MaxRanges) }
 
 // Final is Progress with all finished ranges. After a drain its successor repeats nothing.
@@ -47,14 +47,14 @@ func (e *Engine) advanced() {
 	}
 }
 
-// Version is that of Progress, without the positions.
+// Version returns that of Progress, without the positions.
 func (e *Engine) Version() uint64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.version
 }
 
-// Ended says whether every input is sealed, read to its end and finished.
+// Ended reports whether every input is sealed, read to its end and finished.
 func (e *Engine) Ended() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -78,12 +78,12 @@ type Stats struct {
 	Failed   uint64 // attempts
 	// Oldest is the timestamp, in Unix milliseconds, of the lowest unfinished record; 0: none is.
 	Oldest int64
-	// Longest is for how long a handler has been running now, or owes its answer; exact to a millisecond.
+	// Longest is how long a handler has been running, or owes its answer; exact to a millisecond.
 	Longest time.Duration
 	Paused  bool
 }
 
-// Stats is the state now.
+// Stats returns the state now.
 func (e *Engine) Stats() Stats {
 	now := time.Now()
 	e.mu.Lock()
@@ -117,10 +117,10 @@ type Blocked struct {
 	Since              time.Time // of the first failure
 	Next               time.Time // when it is tried again
 	Err                error     // of the last attempt
-	Followers          int       // records of the key that wait behind it, as far as they were read
+	Followers          int       // records of the key read behind it, which wait
 }
 
-// Blocked lists up to limit failing records: why a key does not get on.
+// Blocked lists up to limit failing records, which hold back their keys.
 func (e *Engine) Blocked(limit int) []Blocked {
 	e.mu.Lock()
 	defer e.mu.Unlock()

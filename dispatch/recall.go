@@ -9,11 +9,11 @@ import (
 	"github.com/ringfence/ringfence/group/protocol"
 )
 
-// ErrEarlier stands for the error of an attempt that was made before the engine was started.
+// ErrEarlier stands for the error of an attempt before the engine was started.
 var ErrEarlier = errors.New("it failed before its owner was started; what it answered then is not kept")
 
-// failed lists the records that fail, sorted, at most limit of them: those nearest to their end, when
-// there are more.
+// failed lists the failing records, sorted, at most limit of them: of more, those nearest to being
+// given up.
 func (t *tracker) failed(limit int) []protocol.Failing {
 	if t.failing+len(t.recalled) == 0 {
 		return nil
@@ -39,7 +39,7 @@ func (t *tracker) failed(limit int) []protocol.Failing {
 }
 
 // stored is what an heir has to know. The last attempt, after which the record is given up, counts once
-// OnHeld has taken the record: what it answered goes with it until then, and the heir has to ask again.
+// OnHeld has taken the record: its error is lost until then, and the heir has to ask again.
 func (f *failure) stored(offset int64) protocol.Failing {
 	out := protocol.Failing{
 		Offset: offset, Attempts: min(f.attempts, protocol.MaxAttempts), Since: max(0, f.since.UnixMilli()), Due: max(0, f.due.UnixMilli()), Pause: max(0, f.pause.Milliseconds()),
@@ -54,9 +54,9 @@ func (f *failure) stored(offset int64) protocol.Failing {
 	return out
 }
 
-// recall gives a record that was just read its failures from before the start. It waits for its time,
-// by this host's clock never longer than the pause that it had, nor than any that there is; unless that lies
-// beyond HoldFor: then whoever held it before was about to give it to OnHeld, or had begun to.
+// recall gives a record that was just read its failures from before the start. Its pause, by this host's
+// clock, is never longer than it was, nor than Longest. If it lies beyond HoldFor, the earlier owner was
+// about to give the record to OnHeld, or had begun to.
 func (e *Engine) recall(in *input, n *node) {
 	t := &in.tracker
 	for len(t.recalled) > 0 && t.recalled[0].Offset < n.rec.Offset {
@@ -73,7 +73,7 @@ func (e *Engine) recall(in *input, n *node) {
 	pause := time.Duration(min(f.Pause, e.cfg.Retry.Longest().Milliseconds())) * time.Millisecond
 	now := time.Now()
 	wait := min(time.UnixMilli(f.Due).Sub(now), pause)
-	due := now.Add(wait) // by the clock that nobody sets, from now on
+	due := now.Add(wait) // from now on, by the monotonic clock
 	n.fail = &failure{attempts: e.cfg.Retry.made(f.Attempts), since: time.UnixMilli(f.Since), due: due, pause: pause, err: ErrEarlier}
 	t.failing++
 	if due.After(now) && !e.cfg.Retry.holds(due.Sub(n.fail.since)) {
@@ -81,7 +81,7 @@ func (e *Engine) recall(in *input, n *node) {
 	}
 }
 
-// made is how many attempts were made before, at most all that there are: another one can be counted.
+// made is how many attempts were made before, at most so many that another one can be counted.
 func (r *Retry) made(attempts int) int {
 	if r.MaxAttempts > 0 {
 		return min(attempts, r.MaxAttempts)

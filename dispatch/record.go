@@ -8,9 +8,9 @@ import (
 	"github.com/ringfence/ringfence/commitlog"
 )
 
-// Record is a record as a handler gets it: valid until the handler returns, or answers later. Its key, value and
-// headers may be kept, and never change; each keeps up to some hundred KiB of its neighbours in
-// memory, so copy what is kept for long. Handlers must not write to them.
+// Record is a record as a handler gets it, valid until the handler returns, or answers later. Its key, value and
+// headers may be kept, and never change; each keeps up to some hundred KiB of its neighbours in memory, so copy
+// what is kept for long. Handlers must not write to them.
 type Record struct {
 	commitlog.Record
 	Storage   int // index of the storage topic
@@ -25,8 +25,8 @@ type Record struct {
 	data *memory // what it was read into; nil: no engine has read it
 }
 
-// Handler processes one record. nil finishes the record; an error, or a panic, makes it be tried
-// again later, before any other record of its key. ctx ends when the unit is no longer owned, and
+// Handler processes one record. nil finishes the record; after an error, or a panic, it is tried
+// again later, before any other record of its key. ctx ends when the unit has another owner, and
 // when a drain lasts too long. A nil that is returned after ownership was lost does not count.
 type Handler func(ctx context.Context, r *Record) error
 
@@ -66,22 +66,22 @@ type failure struct {
 	due      time.Time     // of the next attempt
 	pause    time.Duration // from the last failure until then
 	err      error         // of the last attempt
-	why      Why           // OnHeld is asked about it, not the handler; "": not
+	why      Why           // OnHeld is asked about it, not the handler; "": the handler is
 	next     time.Time     // when the handler would have been asked next
 	asked    int           // how often OnHeld has failed
 	index    int           // in the retry heap
 }
 
-// memory is what records share that were read together: the bytes that they lie in, which are free when none of
-// them is left in flight, and all else that would be the same in each.
+// memory is what records of one read share: the bytes that they lie in, which are free when none of them is
+// left in flight, and all else that would be the same in each.
 type memory struct {
 	live  int
 	count int         // live at first
 	bytes int64       // approximately
 	from  *tracker    // of the input
-	lost  func() bool // whether no answer counts any more; nil: nobody knows
+	lost  func() bool // whether no answer counts any more; nil: unknown
 
-	atWork func(Attempt) bool // whether a handler is at it; nil: nobody knows
+	atWork func(Attempt) bool // whether a handler is at it; nil: unknown
 	over   atomic.Bool        // of Record.Within: the handler has returned
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// refused decides what an error of the source means. Nothing is ever skipped because of one,
-// unless Config.OutOfRange says so.
+// refused decides what an error of the source means. No error ever skips a record, unless
+// Config.OutOfRange says so.
 func (e *Engine) refused(ctx context.Context, in *input, err error) {
 	if errors.Is(err, fault.OutOfRange) && e.moveInto(ctx, in, err) {
 		return
@@ -42,18 +42,18 @@ func (e *Engine) answered(in *input) {
 	in.trouble = trouble{}
 }
 
-// trouble is a row of reads that failed. People are told of the first one, and again the longer it
-// lasts: a reader that is stuck must not look like one that has nothing to do.
+// trouble is a row of failed reads. The first one is logged, and again the longer it lasts: a stuck
+// reader must not look like one that has nothing to do.
 type trouble struct {
 	tries int
 	since time.Time
 	told  int // how often
 }
 
-// tellAfter is when people are told again; after the last of them as often as it is long.
+// tellAfter is when trouble is logged again; after the last of them as often as it is long.
 var tellAfter = []time.Duration{0, 15 * time.Second, time.Minute, 5 * time.Minute}
 
-// tell counts a failure and says whether it is one to tell of.
+// tell counts a failure and reports whether to log it.
 func (t *trouble) tell(now time.Time) bool {
 	if t.tries++; t.tries == 1 {
 		t.since = now
@@ -67,7 +67,7 @@ func (t *trouble) tell(now time.Time) bool {
 	return true
 }
 
-// doom ends the unit when what was read before is handled. Run returns why.
+// doom ends the unit once all that was read is handled. Run returns why.
 func (e *Engine) doom(in *input, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -78,8 +78,7 @@ func (e *Engine) doom(in *input, err error) {
 	e.enter(ending)
 }
 
-// moveInto moves an input whose offset can't be read into the readable range, when that is
-// allowed.
+// moveInto moves an input with an unreadable offset into the readable range, when that is allowed.
 func (e *Engine) moveInto(ctx context.Context, in *input, err error) bool {
 	policy := e.cfg.OutOfRange
 	if policy == "" && in.fresh { // it was trimmed between the look at its bounds and the first read
@@ -113,7 +112,7 @@ func (e *Engine) moveInto(ctx context.Context, in *input, err error) bool {
 	return moved
 }
 
-// bounds is the readable range as the error tells it, or else the source.
+// bounds is the readable range as the error has it, or else the source.
 func bounds(ctx context.Context, in *input, err error) (commitlog.Bounds, bool) {
 	var oor *commitlog.OutOfRangeError
 	if errors.As(err, &oor) {

@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// Retry is the policy for records that fail: when each is tried again, how long it is held in memory, and when it is given
-// up. Nothing else decides it: the engine asks Next about the records that it holds, a shard of a subscription about
-// those that it has parked.
+// Retry is the policy for failing records: when each is tried again, how long it is held in memory, and when it is
+// given up. Nothing else decides it: the engine asks Next about the records that it holds, a shard of a subscription
+// about its parked ones.
 type Retry struct {
 	Initial time.Duration // pause after the first failure; default 100 ms, or Max where that is less
 	Max     time.Duration // pauses double up to it; default 30 s, or Initial where that is more
 	// MaxAttempts is after how many attempts a record is given up. Zero: never.
 	MaxAttempts int
-	// HoldFor is how long a failing record is held, from its first failure on: one whose next attempt lies beyond is
-	// parked. Zero: for ever. Negative: no failing record is held.
+	// HoldFor is how long a failing record is held, from its first failure on: when its next attempt lies beyond, it
+	// is parked. Zero: for ever. Negative: not at all.
 	HoldFor time.Duration
 }
 
-// Step is what becomes of a record after an attempt that failed.
+// Step follows a failed attempt.
 type Step uint8
 
 // The steps.
@@ -36,8 +36,8 @@ type Next struct {
 	Why   Why           // of Park and GiveUp
 }
 
-// Next decides what follows after so many failed attempts, the first of which ended that long ago. answer is the error
-// of the last.
+// Next decides what follows so many failed attempts, the first of which ended since ago. answer is the error of the
+// last.
 func (r *Retry) Next(attempts int, since time.Duration, answer error) Next {
 	n := Next{Pause: r.pauseAfter(attempts, answer)}
 	switch {
@@ -51,13 +51,13 @@ func (r *Retry) Next(attempts int, since time.Duration, answer error) Next {
 	return n
 }
 
-// holds says whether a record is held for an attempt that long after its first failure.
+// holds reports whether a record is held for an attempt that long after its first failure.
 func (r *Retry) holds(after time.Duration) bool {
 	return r.HoldFor == 0 || after <= r.HoldFor
 }
 
-// permanent and timed are what an error of a handler may say of the next attempt; uncounted, that this one was none: the
-// record is as it was before, and has its turn again after all that may run, or after the pause that the error asks for.
+// permanent, timed and uncounted are what an error of a handler may say. uncounted: the attempt was none, the record
+// is as it was before, and has its turn again after all that may run, or after the pause that the error asks for.
 type (
 	permanent interface{ Permanent() bool }
 	timed     interface{ RetryAfter() time.Duration }
@@ -66,8 +66,8 @@ type (
 	}
 )
 
-// IsPermanent says whether an error tells that its record can never succeed: it, or one that it wraps,
-// has a method Permanent() bool that says so.
+// IsPermanent reports whether an error says that its record can never succeed: it, or one that it
+// wraps, has a method Permanent() bool that returns true.
 func IsPermanent(err error) bool {
 	var p permanent
 	return errors.As(err, &p) && p.Permanent()
@@ -76,11 +76,11 @@ func IsPermanent(err error) bool {
 // longestAsked is how long an error may ask to wait, when Max is shorter.
 const longestAsked = 24 * time.Hour
 
-// Longest is the longest pause that there is: a longer one in a checkpoint or a journal is none of this policy's.
+// Longest bounds every pause: a longer one in a checkpoint or a journal is not from this policy.
 func (r *Retry) Longest() time.Duration { return max(r.Max, longestAsked) }
 
-// pauseAfter is the time before the next attempt: what a method RetryAfter() time.Duration of the answer says, Longest at
-// most, or else one that grows.
+// pauseAfter is the time before the next attempt: what a method RetryAfter() time.Duration of the answer says,
+// Longest at most, or else one that grows.
 func (r *Retry) pauseAfter(attempts int, answer error) time.Duration {
 	if asked := AskedPause(answer); asked > 0 {
 		return min(asked, r.Longest())
@@ -88,7 +88,7 @@ func (r *Retry) pauseAfter(attempts int, answer error) time.Duration {
 	return r.pause(attempts)
 }
 
-// AskedPause is the time before the next attempt that an error asks for; 0: it asks for none.
+// AskedPause is the time before the next attempt that an error asks for; 0: none.
 func AskedPause(err error) time.Duration {
 	var t timed
 	if errors.As(err, &t) {

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// schedule decides which record may run next. It holds the unfinished records by key: the first
-// of each key is its leader, the others wait behind it. Leaders that may run are in the ready
-// list, those that failed in a heap by the time of their next attempt; nothing is ever searched
-// for. It is not safe for concurrent use.
+// schedule decides which record may run next. It holds the unfinished records by key: the first of
+// each key is its leader, the others wait behind it. Leaders that may run are in the ready list,
+// failed ones in a heap by the time of their next attempt; nothing is ever searched for. It is not
+// safe for concurrent use.
 type schedule struct {
 	leaders    table
 	readyHead  *node
@@ -54,7 +54,7 @@ func (s *schedule) take(dst []*node, limit int) []*node {
 		n := s.popFront()
 		n.state = claimed
 		dst = append(dst, n)
-		// A claimed one behind a ready leader is with a worker that is going to skip it.
+		// The next record is already claimed: its worker will skip it, so leave it here.
 		for n.behind != nil && n.behind.state == waiting && n.behind.fail == nil && len(dst) < limit {
 			n = n.behind
 			n.state = claimed
@@ -64,7 +64,7 @@ func (s *schedule) take(dst []*node, limit int) []*node {
 	return dst
 }
 
-// takeLeaders is take without what waits behind: that waits for the answers.
+// takeLeaders is take without the records behind: those wait for the answers.
 func (s *schedule) takeLeaders(dst []*node, limit int) []*node {
 	for len(dst) < limit && s.readyHead != nil {
 		n := s.popFront()
@@ -74,8 +74,8 @@ func (s *schedule) takeLeaders(dst []*node, limit int) []*node {
 	return dst
 }
 
-// giveBack returns claimed records that were not started, in the order of take. Their turn is
-// before everything that became ready since.
+// giveBack returns claimed records that were not started, in the order of take. They come before
+// everything that became ready since.
 func (s *schedule) giveBack(nodes []*node) {
 	for i := len(nodes) - 1; i >= 0; i-- {
 		n := nodes[i]
@@ -108,14 +108,14 @@ func (s *schedule) retry(n *node) {
 	heap.Push(&s.retries, n)
 }
 
-// expire makes the failed records ready whose time has come.
+// expire makes failed records ready when their time has come.
 func (s *schedule) expire(now time.Time) {
 	for len(s.retries) > 0 && !s.retries[0].fail.due.After(now) {
 		s.pushBack(heap.Pop(&s.retries).(*node))
 	}
 }
 
-// nextRetry is when expire has something to do; false when nothing waits for its next attempt.
+// nextRetry is when expire has something to do; false when no record waits for its next attempt.
 func (s *schedule) nextRetry() (time.Time, bool) {
 	if len(s.retries) == 0 {
 		return time.Time{}, false
@@ -175,7 +175,7 @@ func (t *table) get(like *node) *node {
 	return nil
 }
 
-// orderingKey is what a record is ordered by with others that have the same.
+// orderingKey returns the key that orders a record: records with the same one are kept in order.
 func (t *table) orderingKey(r *Record) []byte {
 	if t.orderBy == nil {
 		return r.Key
@@ -193,7 +193,7 @@ func (t *table) bucket(hash uint64) **node {
 	return &t.buckets[hash&uint64(len(t.buckets)-1)]
 }
 
-// put adds a leader whose key has none.
+// put adds the leader of a key that has none.
 func (t *table) put(n *node) {
 	if t.count >= len(t.buckets) {
 		t.grow()
@@ -245,14 +245,14 @@ func (h retryHeap) Swap(i, j int) {
 	h[i].fail.index, h[j].fail.index = i, j
 }
 
-// Push is for container/heap.
+// Push serves container/heap.
 func (h *retryHeap) Push(x any) {
 	n := x.(*node)
 	n.fail.index = len(*h)
 	*h = append(*h, n)
 }
 
-// Pop is for container/heap.
+// Pop serves container/heap.
 func (h *retryHeap) Pop() any {
 	old := *h
 	n := old[len(old)-1]

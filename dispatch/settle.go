@@ -29,8 +29,8 @@ func (e *Engine) settleAll(w *worker, now time.Time) {
 	e.compactIfFull()
 }
 
-// settle accounts for batch[:upto]. Once progress is frozen it changes nothing; that is so from the
-// moment the unit is lost, even when Run has not noticed it yet.
+// settle accounts for batch[:upto]. Once progress is frozen it changes nothing: from the moment the
+// unit is lost, even before Run has noticed it.
 func (e *Engine) settle(w *worker, upto int, now time.Time) {
 	frozen := e.frozen()
 	done := e.done
@@ -54,15 +54,15 @@ func (e *Engine) settle(w *worker, upto int, now time.Time) {
 	e.advancedSince(done)
 }
 
-// permit changes how many more records than the one that is running w may have sent out, which count as handlers until
-// they are accounted for.
+// permit changes how many records w may send out beyond the running one. They count as handlers until they are
+// accounted for.
 func (e *Engine) permit(w *worker, more int) {
 	more = max(more, -w.permits)
 	w.permits += more
 	e.permits += more
 }
 
-// account takes the answer of a handler in; advancedSince has to follow.
+// account handles the answer of a handler; advancedSince has to follow.
 func (e *Engine) account(n *node, err error, now time.Time) {
 	if err == nil {
 		e.finish(n)
@@ -103,19 +103,19 @@ func (e *Engine) finish(n *node) {
 	e.done++
 }
 
-// advancedSince is advanced if records were finished since done of them were.
+// advancedSince calls advanced if records were finished since there were done of them.
 func (e *Engine) advancedSince(done uint64) {
 	if e.done != done {
 		e.advanced()
 	}
 }
 
-// askAgain are the pauses before OnHeld is asked once more. They are none of the policy, whose pauses are for
-// whoever the handler talks to: until OnHeld has taken the record nothing is kept of it but in memory.
+// askAgain is the pauses before OnHeld is called again. The policy's pauses are for the handler's
+// destination: until OnHeld has taken a record, only memory has it.
 func askAgain() *Retry { return &Retry{Initial: 100 * time.Millisecond, Max: 10 * time.Second} }
 
-// uncounted says whether an error of the handler makes the attempt one that was never made, and after which pause the
-// record has its turn again.
+// uncounted reports whether an error of the handler makes the attempt none, and after which pause the record has its
+// turn again.
 func (n *node) uncounted(err error) (pause time.Duration, ok bool) {
 	var u uncounted
 	if n.fail != nil && n.fail.why != "" || !errors.As(err, &u) {
@@ -135,7 +135,7 @@ func (e *Engine) fail(n *node, err error, now time.Time) {
 	if f.attempts == 0 {
 		f.since = now // what came before was none
 	}
-	if f.why != "" { // it is OnHeld that failed
+	if f.why != "" { // OnHeld has failed
 		f.asked++
 		f.due = now.Add(askAgain().pause(f.asked))
 	} else {
@@ -152,7 +152,7 @@ func (e *Engine) fail(n *node, err error, now time.Time) {
 }
 
 // reclaim takes back what w has claimed and not started, and accounts for what it has finished:
-// neither waits for the record that is running.
+// neither waits for the running record.
 func (e *Engine) reclaim(w *worker, now time.Time) {
 	if !w.busy {
 		return

@@ -18,7 +18,7 @@ type Source interface {
 	Bounds(ctx context.Context) (commitlog.Bounds, error)
 }
 
-// Partition is a partition of a storage topic as a Source.
+// Partition makes a Source of a partition of a storage topic.
 func Partition(t *commitlog.Topic, partition int) Source { return topicPartition{t, partition} }
 
 type topicPartition struct {

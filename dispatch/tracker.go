@@ -9,7 +9,7 @@ import (
 // tracker knows which records of one partition are finished. It keeps only the unfinished ones,
 // linked in offset order, each with the offset of the record that was read after it: what lies
 // between one's after and the next one's offset is finished. Adding and finishing are O(1), and
-// the memory is that of the unfinished records, however far the others got ahead of them.
+// memory grows with the unfinished records only, however far the others got ahead of them.
 type tracker struct {
 	storage, partition int
 
@@ -73,7 +73,7 @@ func (t *tracker) cover(from, to int64) {
 	t.next = to
 }
 
-// done says whether the record at offset was finished before the start; such a record is passed.
+// done reports whether the record at offset was finished before the start; such a record is passed.
 // Calls come in offset order and before next.
 func (t *tracker) done(offset int64) bool {
 	if offset < t.next {
@@ -144,7 +144,7 @@ func (t *tracker) finish(n *node) {
 	}
 }
 
-// gapAfter says whether a finished range follows n directly.
+// gapAfter reports whether a finished range follows n directly.
 func (t *tracker) gapAfter(n *node) bool {
 	if n.next == nil {
 		return n.after < t.next
@@ -160,8 +160,8 @@ func (t *tracker) low() int64 {
 	return t.head.rec.Offset
 }
 
-// position is the progress with at most limit finished ranges, the lowest ones. Leaving some out
-// is safe: their records would be repeated.
+// position is the progress with at most limit finished ranges, the lowest ones. Leaving some out is
+// safe: their records would be repeated.
 func (t *tracker) position(limit int) protocol.Position {
 	p := protocol.Position{Storage: t.storage, Partition: t.partition, Next: t.low()}
 	if k := min(t.gaps+len(t.skip), limit); k > 0 {

@@ -10,26 +10,26 @@ import (
 	"time"
 )
 
-// A worker takes Engine.mu for a whole claim of records, not for each: one lock to take them and one
-// to account for them. What makes that safe is cursor, the one word that worker and engine share
-// while a claim is run. The worker adds one to it to start a record; the engine takes back what was
-// not started by putting takenBack there. Whoever comes first at the word has the record, so each
-// is run once, and a slow handler holds up itself and none of those behind it in its claim.
+// A worker takes Engine.mu for a whole claim of records, not for each: one lock to take them and one to
+// account for them. The word cursor makes that safe: worker and engine share only it while a claim is
+// run. The worker adds one to it to start a record; the engine puts takenBack there to take back the
+// rest. Whichever comes first has the record, so each is run once, and a slow handler holds up itself
+// and none of those behind it in its claim.
 //
-// So a worker can't rely on its claim: what it has not started may be run by another one, after the
-// record that is running. The schedule keeps their order, not the claim: a record that was taken back is
-// waiting again behind the leader of its key, and one whose leader has failed is skipped.
+// So a worker can't rely on its claim: another one may run what it has not started, after the running
+// record. The schedule keeps their order, not the claim: a record that was taken back waits again behind
+// the leader of its key, and one whose leader has failed is skipped.
 //
-// The engine also accounts for what such a worker has finished: errs of the records before the
-// running one, which it wrote before it moved cursor on.
+// The engine also accounts for what such a worker has finished: errs of the records before the running
+// one, which it wrote before it moved cursor on.
 
 // worker is one goroutine of the pool. It runs claimed records, or reads, or rests.
 type worker struct {
 	wake  chan struct{} // capacity 1: one send for each time it is taken off the resting ones
 	fresh bool          // its goroutine is to be started
 
-	// cursor counts the records of batch that were started; the one before it is running. Taking
-	// back the rest is a swap with takenBack, which the worker's next step runs into.
+	// cursor counts the records of batch that were started; the one before it is running. To take
+	// back the rest, the engine swaps in takenBack, which the worker's next step runs into.
 	cursor atomic.Int64
 	batch  []*node
 	errs   []error // by record of batch; published by cursor
@@ -106,7 +106,7 @@ func (e *Engine) leave(w *worker) {
 	}
 }
 
-// closeIfOver tells Run that the last worker has left, and no record is out.
+// closeIfOver signals Run that the last worker has left, and no record is out.
 func (e *Engine) closeIfOver() {
 	if len(e.workers) == 0 && e.outs.count == 0 && e.over() && !e.closed {
 		e.closed = true
@@ -115,7 +115,7 @@ func (e *Engine) closeIfOver() {
 }
 
 // unlock releases mu and, when there is work for one more worker, wakes or starts one; that one
-// does the same, so that wake-ups spread without anybody holding the lock for long.
+// does the same, so that wake-ups spread without a long hold of the lock.
 func (e *Engine) unlock() {
 	w, start := e.helper(), e.start
 	e.mu.Unlock()
@@ -146,13 +146,13 @@ func (e *Engine) helper() *worker {
 	return w
 }
 
-// canRun says whether a handler may be started now.
+// canRun reports whether a handler may be started now.
 func (e *Engine) canRun() bool {
 	return e.sched.ready > 0 && (e.phase == active || e.phase == ending) && (!e.paused || e.one) &&
 		e.atWork() < e.atOnce() && e.running-e.blocked < e.pace.width
 }
 
-// atWork is how many handlers are at work, or may be before anybody looks again.
+// atWork counts the handlers at work, with those that may be before the next look.
 func (e *Engine) atWork() int { return e.running + e.outs.count + e.permits }
 
 // atOnce is how many handlers may run at the same time.
@@ -163,7 +163,7 @@ func (e *Engine) atOnce() int {
 	return e.cfg.Concurrency
 }
 
-// over says whether idle workers leave.
+// over reports whether idle workers leave.
 func (e *Engine) over() bool {
 	switch e.phase {
 	case draining, stopped:
@@ -229,7 +229,7 @@ func (w *worker) run(ctx context.Context, e *Engine) {
 	}
 }
 
-// handle calls the handler, or who decides in its place, for one record.
+// handle calls the handler, or OnHeld in its place, for one record.
 func (e *Engine) handle(ctx context.Context, n *node) (err error) {
 	r, returned := &n.rec, false
 	defer func() {

@@ -7,10 +7,10 @@ import (
 	"github.com/ringfence/ringfence/dispatch"
 )
 
-// underWay is what an attempt has of the bounds of its subscription and its endpoint, and has to give back.
+// underWay is what an attempt holds of the bounds of its subscription and its endpoint, and gives back.
 type underWay struct {
 	own, there *slots
-	running    *atomic.Int64 // counts it; nil: nobody is told of it
+	running    *atomic.Int64 // counts it; nil: it is not counted
 }
 
 // underWay counts an attempt that has its slots.
@@ -31,7 +31,7 @@ func (u underWay) give() {
 	u.own.give()
 }
 
-// bounded delivers a record within the limits of the subscription. A record that has to wait for that is not
+// bounded delivers a record within the limits of the subscription. A record that has to wait for them is not
 // with a handler, and loses no attempt. Without limits it allocates nothing.
 func (s *Shard) bounded(ctx context.Context, r *dispatch.Record, parked bool) error {
 	own, waited, err := s.slots.take(ctx)
@@ -71,7 +71,7 @@ func (s *Shard) bounded(ctx context.Context, r *dispatch.Record, parked bool) er
 	return err
 }
 
-// idle says whether nothing is to begin.
+// idle reports whether nothing may begin.
 func (s *Shard) idle() bool {
 	s.gate.Lock()
 	defer s.gate.Unlock()
@@ -83,7 +83,7 @@ func (s *Shard) idle() bool {
 	return s.calm != nil
 }
 
-// tryPaid has one parked record delivered that has its token, although the rate holds all back.
+// tryPaid delivers one parked record that has its token, although the rate holds all back.
 func (s *Shard) tryPaid(why pauses) bool {
 	s.gate.Lock()
 	defer s.gate.Unlock()
@@ -94,7 +94,7 @@ func (s *Shard) tryPaid(why pauses) bool {
 	return true
 }
 
-// paidFor counts the tokens that parked records have of a rate.
+// paidFor counts the tokens of a rate that parked records have.
 func (s *Shard) paidFor(why pauses) *atomic.Int64 {
 	if why == crowded {
 		return &s.paidThere
@@ -102,7 +102,7 @@ func (s *Shard) paidFor(why pauses) *atomic.Int64 {
 	return &s.paid
 }
 
-// mayBegin says whether the rates of the subscription and of its endpoint allow an attempt.
+// mayBegin reports whether the rates of the subscription and of its endpoint allow an attempt.
 func (s *Shard) mayBegin(parked bool) bool {
 	own := s.cfg.Limits.ofRate()
 	if !s.allows(own, parked) {
@@ -130,8 +130,8 @@ func spend(paid *atomic.Int64) bool {
 	return false
 }
 
-// unspent takes back what a parked record had of tokens that is not attempted after all: it may be tokens of another
-// one, which then asks as any does. Kept, they would come on top of the rate one day.
+// unspent takes back the tokens of a parked record that is not attempted after all. They may be those of another
+// record, which then asks as any does. Kept, they would come on top of the rate one day.
 func (s *Shard) unspent(parked bool) {
 	if own := s.cfg.Limits.ofRate(); parked && own != nil && spend(&s.paid) {
 		own.refund()

@@ -18,20 +18,20 @@ import (
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
-// One shard at work: goroutines around a core that none of them owns. All that happens is told the core by do,
-// under one lock that is held for work in memory only; what the core wants comes back as effects, which go to the
+// One shard at work: goroutines around a core that none of them owns. do tells the core all that happens, under
+// one lock that is held for work in memory only. What the core wants comes back as effects, which go to the
 // goroutine whose work it is: appends, copies, notes, the tail, the pump. Handle and Held, which the engine of
-// the main records calls, are in admit.go, the end of a journal in take.go.
+// the main records calls, are in admit.go, the end of a journal in takeover.go.
 //
 // Locks are taken in this order: those of a Limiter, gate, the engine's, mu.
 
-// Config is one shard.
+// Config configures one shard.
 type Config struct {
 	Name        string // of the subscription
 	Set         string // the ID of its shard set
 	Retry       dispatch.Retry
 	DeadLetters core.DeadLetters // what becomes of a record that is given up
-	Journal     *commitlog.Topic // its partition Shard is written by this shard alone
+	Journal     *commitlog.Topic // only this shard writes its partition Shard
 	Dead        *commitlog.Topic
 	Shard       int
 	From        int64  // where the journal is read from, as the checkpoint says
@@ -39,40 +39,41 @@ type Config struct {
 	Run         uint64 // counts the starts under that grant
 	Member      string
 	Stored      func(context.Context) (int64, error) // the From of the checkpoint as it is stored now
-	Advanced    func()                               // is told that From may have moved; nil: nobody is
-	Heir        bool                                 // it takes over before it delivers: Shard.TakeOver, Shard.Open
-	Heritage    *core.Heritage                       // and from whom what; nil: what is of its partitions
+	Advanced    func()                               // called when From may have moved; may be nil
+	Heir        bool                                 // take over before delivering: Shard.TakeOver, Shard.Open
+	Heritage    *core.Heritage                       // from which shards; nil: from those with its partitions
 	Handler     dispatch.Handler
-	Filter      func(*dispatch.Record) (bool, error) // what it is false of is finished undelivered; nil: nothing is
-	OrderBy     func(key []byte) []byte              // as that of its engine; nil: the key
+	Filter      func(*dispatch.Record) (bool, error) // a record that it is false of is finished undelivered; nil: none is
+	OrderBy     func(key []byte) []byte              // as in its engine; nil: the key
 	Limits      *Limiter                             // of the subscription; nil: none
-	Endpoint    *Limiter                             // of what it goes to; nil: none
+	Endpoint    *Limiter                             // of its endpoint; nil: none
 	// Concurrency is how many parked records are delivered at once; default 8.
 	Concurrency int
-	// AnswerTimeout is how long an answer for a parked record may take before the shard is given up; 0: for ever.
+	// AnswerTimeout bounds the wait for an answer to a parked record; after that the shard is given up. 0: for
+	// ever.
 	AnswerTimeout time.Duration
 	Logger        *slog.Logger
 }
 
-// Shard delivers the records of one unit: Handle and Held are what its engine calls, Run does the rest.
+// Shard delivers the records of one unit: its engine calls Handle and Held, Run does the rest.
 type Shard struct {
 	cfg     Config
 	log     *slog.Logger
 	started chan struct{}     // what earlier owners left is known
 	over    chan struct{}     // Run is at its end
-	adopted chan struct{}     // what was left by an earlier set is in its journal
-	left    []*Left           // that; set before it is asked for
+	adopted chan struct{}     // what an earlier set left is in its journal
+	left    []*Left           // what the earlier set left; set before it is asked for
 	quiet   atomic.Bool       // nothing is parked: every record may be delivered at once
 	kick    chan struct{}     // the pump looks again
 	batches chan []core.Entry // at most one
 	copying chan struct{}     // copies has some
 	noting  chan struct{}     // notes has some
-	useless chan struct{}     // some of the journal is of no use, once that is stored
+	useless chan struct{}     // some of the journal is useless once that is stored
 
 	slots     slots        // for attempts
-	paid      atomic.Int64 // tokens that parked records have which are about to be delivered
+	paid      atomic.Int64 // tokens of parked records that are about to be delivered
 	paidThere atomic.Int64 // the same, of the endpoint's rate
-	stats     stats        // to people
+	stats     stats        // for people
 
 	gate   sync.Mutex // guards the next three; it is taken before mu, and before the engine's
 	paused pauses
@@ -85,22 +86,22 @@ type Shard struct {
 	clock   clock
 	pending map[core.Origin]*parking
 	pumped  []core.Deliver
-	copies  []*core.Copy // that nobody has begun yet
+	copies  []*core.Copy // not begun yet
 	notes   []core.Note
 	running int
 	fenced  int64         // where the fence was repeated last, about
-	trimmed int64         // what is below was dropped, or is about to be
+	trimmed int64         // offsets below were dropped, or are about to be
 	cut     bool          // the journal began behind the place from which it was needed
-	calm    chan struct{} // not nil: no new attempts; closed when all is written that was begun
+	calm    chan struct{} // not nil: no new attempts; closed when all that was begun is written
 	fate    error
 	final   []byte // what the last record of the journal says
 	stop    context.CancelCauseFunc
 }
 
-// Writes are the topics where it keeps what has to last as long as the progress of its unit.
+// Writes returns the topics that must be durable before the unit's progress is stored.
 func (s *Shard) Writes() []*commitlog.Topic { return []*commitlog.Topic{s.cfg.Journal, s.cfg.Dead} }
 
-// parking is a main record that somebody waits for.
+// parking is a main record with a handler that waits for it.
 type parking struct {
 	rec  commitlog.Record
 	done chan struct{}
@@ -125,19 +126,19 @@ func New(c Config) *Shard {
 	}
 }
 
-// givenUp is what the journal says of a record that is given up.
+// givenUp maps the reasons for giving a record up to those of the journal.
 var givenUp = map[dispatch.Why]core.Reason{dispatch.Refused: core.Permanent, dispatch.SpentAttempts: core.Attempts}
 
 const (
 	// refenceAfter is after how many records of the journal its fence is repeated, so that From can move on.
 	refenceAfter = 256
-	// trimAfter is how many records that are of no use any more are dropped at once.
+	// trimAfter is how many useless records are dropped at once.
 	trimAfter = 256
 	// tidyAtOnce is how many live records are appended once more in a commit interval.
 	tidyAtOnce = 64
 )
 
-// From is where an heir has to read the journal from that starts at these positions.
+// From returns the offset from which an heir that starts at these positions has to read the journal.
 func (s *Shard) From(at []protocol.Position) int64 {
 	next := Nexts(at)
 	var from int64
@@ -160,14 +161,15 @@ func (s *Shard) From(at []protocol.Position) int64 {
 	return from
 }
 
-// Number is that of the shard in its set.
+// Number is the shard's number in its set.
 func (s *Shard) Number() int { return s.cfg.Shard }
 
 // Started is closed when the engine may begin.
 func (s *Shard) Started() <-chan struct{} { return s.started }
 
-// Run keeps the journal and delivers what is parked, until ctx ends (nil), or the shard is somebody
-// else's (fault.Fenced; a group.Outrun says above which epoch it has to be claimed), or its journal can't be read (fault.Corrupt …). It joins what it started.
+// Run keeps the journal and delivers parked records, until ctx ends (nil), or the shard has another owner
+// (fault.Fenced; a group.Outrun says above which epoch to claim it), or its journal can't be read (fault.Corrupt …).
+// It joins what it started.
 func (s *Shard) Run(ctx context.Context) error {
 	defer close(s.over)
 	if s.cfg.Epoch > core.MaxEpoch {
@@ -192,8 +194,8 @@ func (s *Shard) Run(ctx context.Context) error {
 	return s.fate
 }
 
-// Drain begins no new attempts at what is parked, waits for those under way and for the journal, and
-// ends Run; after a while it does so anyway, and what was under way is delivered again by the next owner.
+// Drain begins no new attempts at parked records, waits for those under way and for the journal, and ends
+// Run. After patience it does so anyway, and the next owner repeats what was under way.
 func (s *Shard) Drain(ctx context.Context, patience time.Duration) {
 	calm := s.quiesce()
 	late := time.NewTimer(patience)
@@ -211,7 +213,7 @@ func (s *Shard) Drain(ctx context.Context, patience time.Duration) {
 	}
 }
 
-// calmDown tells who drains that it is time; the caller holds mu.
+// calmDown wakes Drain once nothing is under way; the caller holds mu.
 func (s *Shard) calmDown() {
 	if s.calm == nil || s.running > 0 || len(s.copies) > 0 || !s.st.Calm() {
 		return
@@ -237,7 +239,7 @@ func (s *Shard) endLocked(err error) {
 	s.stop(s.fate)
 }
 
-// do lets f tell the core something, and passes on what the core wants.
+// do calls f with the core, and passes on the effects that it wants.
 func (s *Shard) do(f func(*core.State)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -277,8 +279,8 @@ func (s *Shard) do(f func(*core.State)) {
 	}
 }
 
-// mostCopies is how many dead letters may wait for their copies before the pump begins no more attempts. Those of main
-// records are not among what it holds back: each of them keeps a handler of the engine busy, so they are few.
+// mostCopies bounds the dead letters that wait for their copies; at it the pump begins no more attempts. Dead letters
+// of main records are not held back: each keeps a handler of the engine busy, so they are few.
 const mostCopies = 64
 
 // copyLocked hands a copy on.
@@ -302,11 +304,11 @@ func originOf(r *dispatch.Record) core.Origin {
 	return core.Origin{Storage: int32(r.Storage), Partition: int32(r.Partition), Offset: r.Offset}
 }
 
-// dayEvery is after how long the pump looks at the time of day again while something is to be due: it may have
-// been set forward, or the host was suspended, and no timer tells.
+// dayEvery is how often the pump looks at the time of day while a record is to become due: the clock may have
+// been set forward, or the host suspended, and no timer says so.
 const dayEvery = time.Minute
 
-// pump delivers what is parked when it is due.
+// pump delivers parked records when they are due.
 func (s *Shard) pump(ctx context.Context, wg *sync.WaitGroup) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -320,7 +322,7 @@ func (s *Shard) pump(ctx context.Context, wg *sync.WaitGroup) {
 		}
 		due, waiting := s.st.Due(now, free)
 		for _, e := range s.st.Effects() {
-			s.pumped = append(s.pumped, e.(core.Deliver)) // Due wants nothing else
+			s.pumped = append(s.pumped, e.(core.Deliver)) // Due has no other effects
 		}
 		pumped := s.pumped
 		s.pumped = nil
@@ -366,10 +368,10 @@ func (s *Shard) attempt(ctx context.Context, d core.Deliver) {
 
 var errExited = errors.New("the handler ended its goroutine (runtime.Goexit)")
 
-// attempted tells the core what became of an attempt.
+// attempted gives the core the outcome of an attempt.
 func (s *Shard) attempted(ctx context.Context, d core.Deliver, err error) {
 	if ctx.Err() != nil && err != nil {
-		return // nobody knows; the next owner delivers it again
+		return // its outcome is unknown; the next owner delivers it again
 	}
 	now := s.now()
 	if e := (early{}); errors.As(err, &e) {

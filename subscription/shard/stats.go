@@ -10,31 +10,31 @@ import (
 	"github.com/ringfence/ringfence/group/protocol"
 )
 
-// What a shard tells people of its deliveries lies in the checkpoint of its unit, so that everybody sees what only
-// its owner knows: whether the circuit is open, and what is used of the limits. It goes with the progress that is
-// stored anyway, at most once in statsEvery, and of a circuit at once. Nothing reads it to decide anything.
+// The checkpoint of a unit carries stats of its deliveries, so that other processes see what only its owner knows:
+// whether the circuit is open, and what is used of the limits. They go with progress that is stored anyway, at
+// most once in statsEvery, and at once for a circuit. Nothing decides anything by them.
 
-// statsEvery is the shortest time between two looks at what is used, and over how long that is measured.
+// statsEvery is the shortest time between two measurements, and the time that each covers.
 const statsEvery = time.Second
 
-// stats is what a shard has told.
+// stats is what a shard has reported.
 type stats struct {
 	begun   atomic.Int64 // attempts, while there is any limit
 	running atomic.Int64 // of those, the ones under way
 
 	mu   sync.Mutex // taken before that of the circuit, the rate and the Limiter
 	at   time.Time  // of the last look
-	was  int64      // begun then
+	was  int64      // begun at that look
 	last *protocol.Deliveries
 }
 
-// limited says whether anything bounds the attempts of the shard, so that they are counted.
+// limited reports whether anything bounds the attempts of the shard: then they are counted.
 func (s *Shard) limited() bool {
 	t := s.cfg.Limits.ofRate()
 	return s.slots.most.Load() > 0 || s.cfg.Endpoint != nil || t != nil && t.bounds.Load()
 }
 
-// Deliveries is what people are told of the shard; the same pointer as long as there is nothing new.
+// Deliveries returns the shard's stats; the same pointer as long as nothing has changed.
 func (s *Shard) Deliveries() *protocol.Deliveries {
 	t := &s.stats
 	t.mu.Lock()
@@ -68,7 +68,7 @@ func (s *Shard) Deliveries() *protocol.Deliveries {
 	return t.last
 }
 
-// news has the owner look soon at what there is to tell.
+// news makes the owner look soon for new stats.
 func (s *Shard) news() {
 	if s.cfg.Advanced != nil {
 		s.cfg.Advanced()
@@ -95,7 +95,7 @@ func (b *circuit) heldBack(now time.Time) *protocol.HeldBack {
 	return h
 }
 
-// shortly is an error in a text that a checkpoint has room for, as a string of JSON too.
+// shortly shortens an error for a checkpoint, where it is a string of JSON.
 func shortly(err error) string {
 	said := strings.ToValidUTF8(err.Error(), "?")
 	if len(said) <= protocol.MaxWhyBytes {
@@ -105,7 +105,7 @@ func shortly(err error) string {
 	return strings.ToValidUTF8(said[:protocol.MaxWhyBytes-len(cut)], "") + cut
 }
 
-// backedOff is the bound that the answers have brought about; 0: none.
+// backedOff returns the bound that backoff has set; 0: none.
 func (t *rate) backedOff() float64 {
 	if t == nil || !t.watching.Load() {
 		return 0
