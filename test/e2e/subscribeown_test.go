@@ -206,15 +206,15 @@ func TestWhatBelongsToASubscriptionIsNotDeliveredByOne(t *testing.T) {
 	}
 }
 
-func TestASetOfAnotherSizeThanTheMainTopicIsDamaged(t *testing.T) {
+func TestSubscribeRefusesMoreShardsThanPartitions(t *testing.T) {
 	t.Parallel()
 	s, rf := newTopic(t, 2)
 	ctx := t.Context()
 	for _, kind := range []string{"retry", "dead"} {
 		must(t, ensureInternal(ctx, rf, "billing.abcdefg2."+kind, `subscription "billing"`))
 	}
-	forge(t, s, "subscriptions/billing", forged("ready"))
-	short, stop := context.WithTimeout(ctx, 2*time.Second) // it ends at once
+	forge(t, s, "subscriptions/billing", strings.Replace(forged("ready"), `"shards":1`, `"shards":3`, 1)) // a rotten digit
+	short, stop := context.WithTimeout(ctx, 2*time.Second)                                                // it ends at once
 	defer stop()
 	err := rf.Subscribe(short, "billing", func(context.Context, *ringfence.Message) error { return nil }, nil)
 	if !errors.Is(err, ringfence.ErrCorrupt) || !strings.Contains(err.Error(), `"orders"`) {
