@@ -46,7 +46,6 @@ type member struct {
 	group  *protocol.Group
 	worker Worker
 	core   *core.State
-	strays []string // what people were told of
 	unread []string // and these
 	began  time.Time
 

@@ -140,7 +140,7 @@ func (d *deliverers) letters() (n int, failed map[string][]int) {
 	failed = map[string][]int{}
 	for _, l := range letters {
 		if l.Status == api.Failed {
-			n, err := strconv.Atoi(string(l.Value))
+			n, err := strconv.Atoi(l.Value)
 			must(d.t, err)
 			failed[l.KeyText()] = append(failed[l.KeyText()], n)
 		}

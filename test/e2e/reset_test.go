@@ -168,7 +168,7 @@ func TestWhatIsParkedBelowStaysInFront(t *testing.T) {
 			eventually(t, "what is new waits behind the dead letter", func() bool {
 				all, err := rf.Admin().ListDeadLetters(t.Context(), "billing", nil)
 				must(t, err)
-				return len(all) == 3 && all[0].Status == api.Failed && string(all[2].Value) == "6"
+				return len(all) == 3 && all[0].Status == api.Failed && all[2].Value == "6"
 			})
 			d.cure()
 			_, err = rf.Admin().RedriveDeadLetters(t.Context(), "billing", nil)

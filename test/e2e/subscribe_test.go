@@ -125,7 +125,7 @@ func TestAPoisonRecordBlocksItsKeyUntilItIsRedriven(t *testing.T) {
 		return len(letters) == 8
 	})
 	for i, l := range letters {
-		if l.KeyText() != "k0" || string(l.Value) != fmt.Sprint(12+6*i) || l.Status == api.Failed != (i == 0) {
+		if l.KeyText() != "k0" || l.Value != fmt.Sprint(12+6*i) || l.Status == api.Failed != (i == 0) {
 			t.Errorf("letter %d: %s %s, failed: %t", i, l.KeyText(), l.Value, l.Status == api.Failed)
 		}
 	}
@@ -374,7 +374,7 @@ func TestTheJournalDoesNotGrowForEver(t *testing.T) {
 	subscribe(t, rf, "billing", h) // an heir knows of it all the same
 	letters, err := rf.Admin().ListDeadLetters(t.Context(), "billing", nil)
 	must(t, err)
-	if len(letters) == 0 || string(letters[0].Value) != "0" || letters[0].Status != api.Failed {
+	if len(letters) == 0 || letters[0].Value != "0" || letters[0].Status != api.Failed {
 		t.Fatalf("the letters are %+v", letters)
 	}
 	n, err := rf.Admin().RedriveDeadLetters(t.Context(), "billing", nil)

@@ -42,7 +42,7 @@ func TestOnlyWhatTheFilterIsTrueOfIsDelivered(t *testing.T) {
 		letters, err := rf.Admin().ListDeadLetters(t.Context(), "billing", &admin.DeadLetterOptions{Filter: filter})
 		var got []string
 		for _, l := range letters {
-			got = append(got, string(l.Value))
+			got = append(got, l.Value)
 		}
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: %q, %v; expected %q", filter, got, err, want)
@@ -57,14 +57,14 @@ func TestOnlyWhatTheFilterIsTrueOfIsDelivered(t *testing.T) {
 	eventually(t, "the rest", func() bool { return len(d.of("k")) == 3 })
 	send(t, rf, "other", `{"n":10}`, `{"n":"y"}`, `{"n":"z"}`, `{"n":12}`)
 	letters := lettersOf(t, rf, 3, nil) // the second that can't be judged waits behind the first
-	if string(letters[0].Value) != `{"n":"y"}` || letters[0].Status != api.Failed || letters[1].Status == api.Failed {
+	if letters[0].Value != `{"n":"y"}` || letters[0].Status != api.Failed || letters[1].Status == api.Failed {
 		t.Errorf("%+v; expected the first to hold back the others", letters)
 	}
 	if n, err := rf.Admin().RedriveDeadLetters(t.Context(), "billing", nil); n != 1 || err != nil { // somebody has decided: it is delivered
 		t.Errorf("%d, %v; expected one order", n, err)
 	}
 	letters = lettersOf(t, rf, 2, nil)
-	if string(letters[0].Value) != `{"n":"z"}` || letters[0].Status != api.Failed {
+	if letters[0].Value != `{"n":"z"}` || letters[0].Status != api.Failed {
 		t.Errorf("%+v; expected that nobody can judge the next either", letters)
 	}
 	if got, want := d.of("other"), []string{`{"n":10}`, `{"n":"y"}`}; !slices.Equal(got, want) {

@@ -146,7 +146,7 @@ func TestAFilterInGoPassesOver(t *testing.T) {
 	})
 	eventually(t, "the one that is wanted", func() bool { return slices.Equal(d.of("k4"), []string{"4"}) })
 	for i, l := range lettersOf(t, rf, 2, nil) {
-		if want := []string{"2", "3"}[i]; string(l.Value) != want || l.Status != api.Failed {
+		if want := []string{"2", "3"}[i]; l.Value != want || l.Status != api.Failed {
 			t.Errorf("dead letter %d: %+v; expected %s", i, l, want)
 		}
 	}
