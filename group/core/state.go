@@ -149,7 +149,6 @@ type unit struct {
 	dirty      bool                 // checkpoint is newer than what is stored
 	told       bool                 // with WorkersCommit: checkpoint is where the worker ended, beyond all that it stored
 	seen       int64                // the highest epoch ever seen, whatever the store says later
-	refused    registry.Version     // of the owner entry after which there is no epoch left, as people were told
 	damaged    [2]registry.Version  // of the owner and the checkpoint that can't be read, as people were told
 
 	worker     worker
