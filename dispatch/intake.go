@@ -28,7 +28,7 @@ type input struct {
 	tracker     tracker
 	placed      bool              // tracker has a start position
 	fresh       bool              // it was placed by Config.From, and nothing was read since
-	unchecked   bool              // its start names records above itself, which nobody has held against the partition's end yet
+	unchecked   bool              // its start has marks above itself, which were not yet compared with the partition's end
 	given       protocol.Position // the start that is to be checked
 	busy        bool
 	ended       bool // sealed, and read to the end
@@ -45,7 +45,7 @@ type input struct {
 	trouble trouble
 }
 
-// readable is an input that is to be read now; nil: none.
+// readable returns an input to be read now; nil: none.
 func (e *Engine) readable() *input {
 	if e.phase != active || e.paused && !e.look || e.sched.ready >= readAhead || !e.room() {
 		return nil
@@ -61,7 +61,7 @@ func (e *Engine) readable() *input {
 	return nil
 }
 
-// full says whether a bound keeps every input from being read.
+// full reports whether a bound keeps every input from being read.
 func (e *Engine) full() bool {
 	if !e.room() || e.retained >= e.cfg.MaxBytes && e.sched.unfinished > 0 {
 		return true
@@ -74,7 +74,7 @@ func (e *Engine) full() bool {
 	return true
 }
 
-// room says whether enough records may be taken in to be worth the effort.
+// room reports whether enough records may be taken in to be worth the effort.
 func (e *Engine) room() bool {
 	return e.cfg.MaxInFlight-e.sched.unfinished >= min(blockRecords, max(1, e.cfg.MaxInFlight/4))
 }
@@ -156,7 +156,7 @@ func (e *Engine) fetch(ctx context.Context, in *input) error {
 	return nil
 }
 
-// barren deals with a wait that ended without a record.
+// barren handles a wait that ended without a record.
 func (e *Engine) barren(ctx context.Context, in *input) error {
 	b, err := in.source.Bounds(ctx)
 	if err != nil {
@@ -173,7 +173,7 @@ func (e *Engine) barren(ctx context.Context, in *input) error {
 	return nil
 }
 
-// hold keeps in from being read for a while.
+// hold delays the next read of in.
 func (e *Engine) hold(in *input, d time.Duration) {
 	in.failures++
 	in.pausedUntil = time.Now().Add(d)
@@ -234,7 +234,7 @@ func (e *Engine) prepare(in *input, k int) []*node {
 		r.Record, r.Storage, r.Partition, r.Attempt, r.data = in.rest[i], in.storage, in.partition, 1, in.data
 		key := e.sched.leaders.orderingKey(r)
 		n.hash = maphash.Bytes(e.seed, key)
-		n.keyed = key != nil || e.cfg.OrderBy == nil && e.cfg.Concurrency == 1 // what a function orders with nothing is ordered with nothing
+		n.keyed = key != nil || e.cfg.OrderBy == nil && e.cfg.Concurrency == 1 // a record that OrderBy orders with nothing is ordered with nothing
 	}
 	return in.nodes
 }

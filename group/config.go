@@ -15,21 +15,21 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
-// Config is a member of a group. Registry, Group, Topic, Units and Member are needed.
+// Config describes a member of a group. Registry, Group, Topic, Units and Member are needed.
 type Config struct {
 	Registry *registry.Registry
-	Sessions *protocol.Sessions // of the process, for Registry: the member shares a session with others; nil: it has its own
+	Sessions *protocol.Sessions // of the process, for Registry, shared with other members; nil: the member has its own
 	Group    string
 	Topic    string   // what the group consumes; the same for all members
 	Units    int      // how many units there are; the same for all members
-	Zones    []string // by unit: the zone where it is best owned; nil or too short: anywhere
+	Zones    []string // by unit: its preferred zone; nil or too short: anywhere
 
-	// Layout, when not nil, says how the units hang together, in place of Units: the group can
+	// Layout, when not nil, says how the units depend on each other, in place of Units: the group can
 	// then grow. A newer one comes from Layouts (nil: never), with all the units of the one before
-	// and maybe more. Initial is how many units a new group is created for (0: all): later ones
-	// are told by Meta.Initial. First is the first that a new group works on: those before are over.
-	// LayoutName is stored with the group, and the same for all members: who makes other units of the
-	// topic is refused.
+	// and maybe more. Initial is how many units a new group is created for (0: all): later ones are
+	// told by Meta.Initial. First is the first that a new group works on: those before are over.
+	// LayoutName is stored with the group, and the same for all members: a member with other units of
+	// the topic is refused.
 	Layout     Layout
 	LayoutName string
 	Closed     bool // there will be no more units, so that all of them may be over
@@ -37,30 +37,30 @@ type Config struct {
 	Refresh    func(context.Context) (Layout, error) // reads the newest; nil: Layout is
 	Initial    int
 	First      int
-	// Defined holds while what the group consumes is defined as Refresh read it last. A group is founded, and grows,
+	// Defined holds while the topic keeps the definition that Refresh read last. A group is founded, and grows,
 	// under that check; where it fails, Refresh is called. nil: nothing is checked.
 	Defined func() registry.Check
 
-	// Member is the ID in the group. When it is started again while it runs, the newest start
-	// wins and the others end with ErrFenced.
+	// Member is the ID in the group. When it is started again while it runs, the newest start wins
+	// and the others end with ErrFenced.
 	Member      string
 	Incarnation string // of this start, unique for ever; default random
 	Weight      int    // share of the units relative to the others; default 1
 	Zone        string // where the member runs
 
-	// Static keeps the units of the member for it when it goes, for RestartWindow (default 30 s).
+	// Static keeps the units of an absent member for it, for RestartWindow (default 30 s).
 	Static        bool
 	RestartWindow time.Duration
 
-	// WorkersCommit says that the workers store the checkpoints themselves, under the unit's grant.
-	// What Progress tells then is where the unit ends for ever, once all before it was stored.
+	// WorkersCommit: the workers store the checkpoints themselves, under the unit's grant. Progress
+	// then only says where the unit ends for ever, once all before it was stored.
 	WorkersCommit bool
 
 	Assignor assign.Assignor // default assign.Sticky{}; the same for all members
 
-	SessionTTL      time.Duration // a member that is not heard of for so long is dead; default Registry.SessionTTL: 5 s, on etcd 2 s
+	SessionTTL      time.Duration // a silent member is dead after that; default Registry.SessionTTL: 5 s, on etcd 2 s
 	DrainTimeout    time.Duration // for running handlers when a unit moves or Run ends; default 10 s
-	CancelGrace     time.Duration // for handlers to return once they were cancelled; default 1 s
+	CancelGrace     time.Duration // for cancelled handlers to return; default 1 s
 	CommitInterval  time.Duration // between two checkpoints of a unit; default 100 ms
 	ProgressTimeout time.Duration // a handler that runs longer is cancelled; default 0: never
 
@@ -68,26 +68,26 @@ type Config struct {
 	Events Events
 }
 
-// Layout, LayoutUnit and UnitInput say what units read and how they hang together.
+// Layout, LayoutUnit and UnitInput say what units read and how they depend on each other.
 type (
 	Layout     = core.Layout
 	LayoutUnit = core.LayoutUnit
 	UnitInput  = core.UnitInput
 )
 
-// Events tell what happens. Each may be nil. They are called one at a time and must not block.
+// Events report what happens. Each may be nil. They are called one at a time and must not block.
 type Events struct {
 	Joined     func(incarnation string)
-	Assigned   func(unit int, epoch int64, from, why string) // from: the member that had it; "": unknown or nobody
+	Assigned   func(unit int, epoch int64, from, why string) // from: its former owner; "": unknown or none
 	Revoked    func(unit int, epoch int64, why string)       // it is being drained or stopped here
-	HandedOver func(unit int, epoch int64, to, why string)   // it was given away; epoch is the new owner's; to "": to nobody
+	HandedOver func(unit int, epoch int64, to, why string)   // epoch is the new owner's; to "": no owner
 	Fenced     func(unit int, epoch int64, why string)       // it was taken away, or a seek began a new epoch
 	Committed  func(unit int, epoch int64)
 	Paused     func(why string) // nothing runs until there is a new session
 	Trouble    func(unit int, what string, err error)
 }
 
-// Sweep is how often a member looks at the store though it was told of no change.
+// sweep is how often a member looks at the store without a hint of a change.
 const sweep = 30 * time.Second
 
 func (c Config) withDefaults() Config {
@@ -130,7 +130,7 @@ func misplaced(n int, u *LayoutUnit) string {
 	return ""
 }
 
-// LongestTime is the longest that a Config may give anything: sums of some of them are a time too.
+// LongestTime bounds every duration of a Config: sums of some of them are valid too.
 const LongestTime = 365 * 24 * time.Hour
 
 func setDefault[T comparable](field *T, value T) {

@@ -11,12 +11,12 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
-// Description is a group as the store knows it.
+// Description is a group as the store has it.
 type Description struct {
 	Meta       protocol.Meta
 	Members    []protocol.Member   // live ones, by ID
-	Awaited    []string            // static members that are away, and whose units wait for them
-	Units      []Status            // those that the store has anything of, by number; see Unit
+	Awaited    []string            // absent static members whose units wait for them
+	Units      []Status            // those that the store knows, by number; see Unit
 	Assignment protocol.Assignment // zero: none was written yet
 	Control    protocol.Control
 
@@ -28,11 +28,11 @@ type Status struct {
 	protocol.Unit
 	Phase  api.Phase
 	Target string // the member that should own it; "": none yet
-	Why    string // it is where it is, or on its way
+	Why    string // why it is where it is, or on its way
 }
 
-// Told is what the owner of a subscription's shard tells of its deliveries; nil: nothing. What an earlier owner told,
-// or one that is dead, is not true any more.
+// Told returns the delivery stats of a living owner of a subscription's shard; nil: none. Those of an earlier owner,
+// or a dead one, are no longer true.
 func (s *Status) Told() *protocol.Deliveries {
 	lives := s.Phase == api.Owned || s.Phase == api.Moving || s.Phase == api.Paused
 	if c := s.Checkpoint; lives && c != nil && c.Epoch == s.Owner.Epoch {
@@ -41,13 +41,13 @@ func (s *Status) Told() *protocol.Deliveries {
 	return nil
 }
 
-// Describe reads a group; no member needs to be alive. ErrNotFound when there is no such group.
+// Describe reads a group; it needs no live member. ErrNotFound when there is no such group.
 func Describe(ctx context.Context, r *registry.Registry, name string) (*Description, error) {
 	return read(ctx, r, name, true)
 }
 
-// Outline is Describe without the checkpoints, which are most of what a store has of a group: the units
-// know nothing of how far they got.
+// Outline is Describe without the checkpoints, the largest part of a group in the store: its units have
+// no progress.
 func Outline(ctx context.Context, r *registry.Registry, name string) (*Description, error) {
 	return read(ctx, r, name, false)
 }
@@ -87,7 +87,7 @@ func describe(st *protocol.State) *Description {
 	return d
 }
 
-// Unit is any unit of the group: one that the store has nothing of is nobody's, and was never begun.
+// Unit returns any unit of the group: one that the store does not know has no owner, and was never begun.
 func (d *Description) Unit(n int) Status {
 	at, ok := slices.BinarySearchFunc(d.Units, n, func(u Status, n int) int { return u.Number - n })
 	switch {

@@ -12,8 +12,8 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
-// do carries out an effect. Nothing in here waits: what takes time gets a goroutine, which sends
-// the answer to the loop.
+// do carries out an effect. It never waits: what takes time gets a goroutine, which sends the
+// answer to the loop.
 func (m *member) do(ctx context.Context, effect core.Effect) {
 	switch e := effect.(type) {
 	case core.Load:
@@ -60,7 +60,7 @@ func (m *member) bound(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithTimeout(ctx, max(m.cfg.SessionTTL, time.Second))
 }
 
-// silent makes a time-out of a call one of the registry's kinds.
+// silent makes a call's time-out an error of one of the registry's kinds.
 func silent(err, kind error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%w: %w", kind, err)
@@ -68,8 +68,8 @@ func silent(err, kind error) error {
 	return err
 }
 
-// load reads the group. What was left of a deleted one would be in the way of a new beginning: a
-// member that is not in yet removes it.
+// load reads the group. The remains of a deleted one would be in the way of a new one: a member
+// that has not joined yet removes them.
 func (m *member) load(ctx context.Context, joined bool) (*protocol.State, error) {
 	ctx, cancel := m.bound(ctx)
 	defer cancel()
@@ -85,7 +85,7 @@ func (m *member) load(ctx context.Context, joined bool) (*protocol.State, error)
 	return st, silent(err, registry.ErrUnavailable)
 }
 
-// consumes reads what the group consumes.
+// consumes reads the layout of the topic.
 func (m *member) consumes(ctx context.Context) (Layout, error) {
 	if m.cfg.Refresh == nil {
 		return m.cfg.Layout, nil
@@ -96,7 +96,7 @@ func (m *member) consumes(ctx context.Context) (Layout, error) {
 	return l, silent(err, registry.ErrUnavailable)
 }
 
-// noteUnreadable logs, once, which members have entries that can't be read. One reading at a time is under way.
+// noteUnreadable logs, once, the members with unreadable entries. One reading at a time is under way.
 func (m *member) noteUnreadable(st *protocol.State) {
 	var unread []string
 	for i := range st.Members {
@@ -133,7 +133,7 @@ func (m *member) openSession(ctx context.Context, e core.OpenSession) {
 	}
 	ev := core.SessionOpened{ID: e.ID, Session: s.ID(), Lease: m.at(s.Deadline())}
 	if !m.send(message{event: ev, session: s}) {
-		_ = s.Close(bounded) // nobody needs it any more; if this fails it runs out by itself
+		_ = s.Close(bounded) // nothing needs it any more; if this fails it expires
 	}
 }
 
@@ -144,7 +144,7 @@ func (m *member) lose(s registry.Session) {
 	}
 }
 
-// closeSession lets go of a session that is lost already.
+// closeSession ends a session that is lost already.
 func (m *member) closeSession(ctx context.Context, id string) {
 	s := m.sessions[id]
 	if s == nil {
@@ -158,7 +158,7 @@ func (m *member) closeSession(ctx context.Context, id string) {
 	})
 }
 
-// watch turns changes of the store into hints, for as long as ctx lives.
+// watch turns changes of the store into hints, until ctx ends.
 func (m *member) watch(ctx context.Context, hints chan<- struct{}) {
 	hint := func() {
 		select {
@@ -202,7 +202,7 @@ func (m *member) drain(e core.DrainUnit) {
 	m.revoked(u, e.Why)
 }
 
-// revoked tells once that a unit is being drained or stopped.
+// revoked reports once that a unit is being drained or stopped.
 func (m *member) revoked(u *Unit, why string) {
 	if u.revoked {
 		return

@@ -8,19 +8,19 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
-// lease says whether a session certainly lives, before each handler: at the cost of one look at the
-// clocks, as the deadline itself takes system calls.
+// lease decides before each handler whether a session certainly lives, at the cost of one look at
+// the clocks: the deadline itself takes system calls.
 type lease struct {
 	session registry.Session
-	doubter interface{ Doubtful() bool } // the session, on a store that takes a lost connection for a death; or nil
+	doubter interface{ Doubtful() bool } // the session, on a store for which a lost connection is a death; or nil
 	began   time.Time
 	wall    int64 // began, in Unix nanoseconds
 	known   atomic.Pointer[bound]
 }
 
-// bound is what is known of the deadline. It is never too late as long as the host was not suspended
-// since. Go's clock stands still then, and the time of day goes on: if they moved apart, the deadline
-// has to be asked for again.
+// bound is the known deadline. It is never too late unless the host was suspended since. Go's clock
+// stands still then, and the time of day goes on: if they moved apart, the deadline has to be asked
+// for again.
 type bound struct{ until, apart time.Duration }
 
 const (
@@ -51,10 +51,10 @@ func (l *lease) holds() bool {
 	return now < until
 }
 
-// Await returns nil at once while the member's session certainly lives, and so no other member can own
-// the unit. A worker calls it before each handler that it starts: after a suspension of the host, and
-// where a store takes a lost connection for a death, others may have the unit before this member is
-// told. It waits until the doubt is over, or ctx, which is cancelled when the session is lost.
+// Await returns nil at once while the member's session certainly lives, so that no other member can
+// own the unit. A worker calls it before each handler that it starts: after a suspension of the host,
+// or a lost connection that the store takes for a death, others may have the unit before this member
+// learns it. It waits until the doubt is over, or ctx, which is cancelled when the session is lost.
 func (u *Unit) Await(ctx context.Context) error {
 	for u.lease != nil && !u.lease.holds() {
 		select {

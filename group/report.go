@@ -10,12 +10,12 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// A unit is a partition of the topic, and that is how people know it.
+// People know a unit as a partition of the topic.
 func (m *member) log() *slog.Logger {
 	return m.cfg.Logger.With("group", m.cfg.Group, "member", m.cfg.Member)
 }
 
-// report passes the core's news on to the log and to whoever listens.
+// report passes the core's news on to the log and to the Events.
 func (m *member) report(r *core.Report) {
 	ev, log := &m.cfg.Events, m.log()
 	switch r.Kind {
@@ -63,8 +63,8 @@ func (m *member) report(r *core.Report) {
 	}
 }
 
-// trouble tells of what failed: at once when it is new, then now and then while it lasts. What
-// nothing but a person can end is an error.
+// trouble logs a failure: at once when it is new, then now and then while it lasts. One that only
+// an operator can end is an error.
 func (m *member) trouble(r *core.Report) {
 	repeated, tell := m.throttle.ask(r, time.Now())
 	if !tell {
@@ -86,11 +86,10 @@ func (m *member) trouble(r *core.Report) {
 	m.log().LogAttrs(context.Background(), level, r.Text, attrs...) //nolint:sloglint // the core has words for what happened
 }
 
-// tellEvery is how often the same trouble is told.
+// tellEvery is how often the same trouble is logged.
 const tellEvery = 10 * time.Second
 
-// throttle keeps trouble that comes again and again from being told each time. The zero value has
-// heard of nothing.
+// throttle keeps repeated trouble out of the log. The zero value has heard of none.
 type throttle struct{ heard map[int]heard } // by unit
 
 // heard is the latest trouble of a unit.
@@ -100,7 +99,7 @@ type heard struct {
 	since int       // how often it came again, untold
 }
 
-// ask says whether to tell of r now, and how often it came untold before.
+// ask reports whether to log r now, and how often it came unlogged before.
 func (h *throttle) ask(r *core.Report, now time.Time) (repeated int, tell bool) {
 	what := r.Text // differs from one time to the next when it names a pause
 	if r.Err != nil {

@@ -14,11 +14,11 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
-// Run makes this process a member of a group and works on the units it gets until ctx ends. Then
-// it drains, hands its units over, leaves, and returns nil; an error says what it could not hand
-// over in time. It also ends when another process takes the member ID (ErrFenced), when the group
-// exists for another topic or number of units (fault.Exists), and when it was deleted
-// (fault.NotFound). An unreachable store is no reason to end: Run waits for it.
+// Run makes this process a member of a group and works on its units until ctx ends. Then it drains,
+// hands its units over, leaves, and returns nil; an error says what it could not hand over in time.
+// It also ends when another process takes the member ID (ErrFenced), when the group exists for
+// another topic or number of units (fault.Exists), and when it was deleted (fault.NotFound). An
+// unreachable store does not end Run: it waits.
 //
 // Whatever the reason, all goroutines have been joined when it returns.
 func Run(ctx context.Context, cfg Config, worker Worker) error {
@@ -29,7 +29,7 @@ func Run(ctx context.Context, cfg Config, worker Worker) error {
 	return m.run(ctx)
 }
 
-// begin is a call of its own: what it needs of the stack is not needed for the life of the member.
+// begin is a separate call to free its stack space for the life of the member.
 func begin(cfg *Config, worker Worker) (*member, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -46,11 +46,11 @@ type member struct {
 	group  *protocol.Group
 	worker Worker
 	core   *core.State
-	unread []string // and these
+	unread []string // members with unreadable entries, logged already
 	began  time.Time
 
 	messages chan message
-	gone     chan struct{}  // closed when nobody receives messages any more
+	gone     chan struct{}  // closed when the loop has ended
 	wg       sync.WaitGroup // every goroutine
 
 	units    []*Unit // running, by number
@@ -125,7 +125,7 @@ func (m *member) run(ctx context.Context) error {
 			m.step(inner, core.Tick{})
 		case <-m.pace.ticker.C:
 			if calm := m.collect(inner); m.pace.rest(calm) {
-				m.pace.rest(m.collect(inner)) // what moved just now did not see that it had to tell
+				m.pace.rest(m.collect(inner)) // what has just moved did not know that it had to say so
 			}
 		case <-m.pace.wake:
 			m.pace.start()
@@ -138,7 +138,7 @@ func (m *member) run(ctx context.Context) error {
 	return m.exit.Err
 }
 
-// send delivers a message to the loop, or finds that there is no loop any more.
+// send delivers a message to the loop, or finds that it has ended.
 func (m *member) send(msg message) (delivered bool) {
 	select {
 	case m.messages <- msg:
@@ -154,7 +154,7 @@ func (m *member) step(ctx context.Context, ev core.Event) {
 	m.feed(ctx, ev)
 }
 
-// look tells the core when the session's deadline has moved: after a renewal, and after a suspension
+// look tells the core that the session's deadline has moved: after a renewal, and after a suspension
 // of the host, when it comes sooner.
 func (m *member) look(ctx context.Context) {
 	s := m.sessions[m.current]
@@ -174,11 +174,10 @@ func (m *member) feed(ctx context.Context, ev core.Event) {
 	}
 }
 
-// at is a moment on the core's clock; began is at one hour, so that it is positive.
+// at converts a time to the core's clock; began is at one hour, so that it is positive.
 func (m *member) at(t time.Time) time.Duration { return t.Sub(m.began) + time.Hour }
 
-// collect asks the workers how far they got. It is calm when they got no further, and none handles
-// anything.
+// collect asks the workers for their progress. It is calm when there was none, and no handler runs.
 func (m *member) collect(ctx context.Context) (calm bool) {
 	m.look(ctx) // handlers that run must not outlive it
 	calm = true
@@ -227,7 +226,7 @@ func (m *member) forget(ended core.UnitEnded) {
 	}
 }
 
-// adopt takes a new session into use.
+// adopt starts to use a new session.
 func (m *member) adopt(ctx context.Context, s registry.Session) {
 	m.sessions[s.ID()], m.current, m.lease, m.sure = s, s.ID(), s.Deadline(), newLease(s)
 	m.wg.Go(func() {
@@ -239,7 +238,7 @@ func (m *member) adopt(ctx context.Context, s registry.Session) {
 	})
 }
 
-// leave ends the session, so that others need not wait for its TTL, or takes the member out of one that it shares.
+// leave ends the session, so that others need not wait for its TTL, or takes the member out of a shared one.
 func (m *member) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, m.cfg.SessionTTL)
 	defer cancel()

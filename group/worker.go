@@ -17,17 +17,17 @@ import (
 // context when its unit was lost.
 var ErrFenced = fault.Fenced
 
-// ErrStuck in the error of a worker says that a handler has not come back and that the worker
-// gave up waiting for it. The unit is given to another member, if there is one.
+// ErrStuck in a worker's error says that a handler has not come back and that the worker no longer
+// waits for it. The unit is given to another member, if there is one.
 var ErrStuck = errors.New("handler stuck")
 
 // Worker runs one unit for as long as the member owns it.
 type Worker interface {
-	// Run works on the unit from u.Checkpoint until ctx is done or u.Draining is closed. On a
-	// drain it takes nothing new, finishes what it has begun and returns nil; what u.Track tells
-	// then is the final checkpoint. When ctx is done the unit may be somebody else's already:
-	// return as soon as possible. A worker that returns by itself is started again after a
-	// pause; when its error is an Outrun, in a new epoch. Run is called at the same time for different units, never twice for one.
+	// Run works on the unit from u.Checkpoint until ctx is done or u.Draining is closed. On a drain it takes nothing
+	// new, finishes what it has begun and returns nil; u.Track then reports the final checkpoint. When ctx is done
+	// the unit may have another owner already: return as soon as possible. A worker that returns by itself is started
+	// again after a pause; when its error is an Outrun, in a new epoch. Run is called at the same time for different
+	// units, never twice for one.
 	Run(ctx context.Context, u *Unit) error
 }
 
@@ -39,7 +39,7 @@ type Outrun interface {
 	Above() int64
 }
 
-// WorkerFunc is a function as a Worker.
+// WorkerFunc makes a function a Worker.
 type WorkerFunc func(ctx context.Context, u *Unit) error
 
 // Run calls f.
@@ -47,19 +47,19 @@ func (f WorkerFunc) Run(ctx context.Context, u *Unit) error { return f(ctx, u) }
 
 // Progress is how far a worker got.
 type Progress struct {
-	// Positions become the checkpoint, one a partition; those that are stored of others stay. They must
-	// never go back, and the slice is the runtime's from then on. nil: nothing to store yet.
+	// Positions become the checkpoint, one a partition; stored positions of other partitions stay. They
+	// must never go back, and the slice is the runtime's from then on. nil: nothing to store yet.
 	Positions []protocol.Position
 	// From is stored with Positions: where the worker's journal is read from, if it keeps one.
 	From int64
-	// Deliveries is stored with Positions, for people; the one that was told last is the same.
+	// Deliveries is stored with Positions, for people; the same pointer means the same stats.
 	Deliveries *protocol.Deliveries
-	// Oldest is when the handler that runs longest was started; zero: none runs. It feeds the
-	// watchdog, see Config.ProgressTimeout.
+	// Oldest is the start of the longest running handler; zero: none runs. It feeds the watchdog,
+	// see Config.ProgressTimeout.
 	Oldest time.Time
 }
 
-// Unit is a unit in the hands of one worker.
+// Unit is a unit while one worker runs it.
 type Unit struct {
 	grant       protocol.Grant
 	member      string
@@ -74,14 +74,14 @@ type Unit struct {
 	// The loop's:
 	run     uint64
 	cancel  context.CancelCauseFunc
-	revoked bool // that it ends was told
+	revoked bool // its end was reported
 	stuck   bool // it was reported
 	sent    []protocol.Position
 	from    int64                // sent with it
 	told    *protocol.Deliveries // and that
 }
 
-// Number is which unit it is, from 0.
+// Number is the unit's number, from 0.
 func (u *Unit) Number() int { return u.grant.Unit }
 
 // Epoch is the fencing token: higher at each change of ownership, and at each seek.
@@ -93,28 +93,28 @@ func (u *Unit) Grant() protocol.Grant { return u.grant }
 // Member is the ID of the member that runs it.
 func (u *Unit) Member() string { return u.member }
 
-// Incarnation is the start of the member that runs it.
+// Incarnation identifies this start of the member.
 func (u *Unit) Incarnation() string { return u.incarnation }
 
 // Checkpoint is where to start; nil when nothing was ever stored. It must not be changed.
 func (u *Unit) Checkpoint() *protocol.Checkpoint { return u.start }
 
-// Why tells people how the unit came to this member.
+// Why says, for people, how the unit came to this member.
 func (u *Unit) Why() string { return u.why }
 
 // Draining is closed when the worker should come to its end.
 func (u *Unit) Draining() <-chan struct{} { return u.draining }
 
-// Track names the function that tells how far the worker got. It is called every commit interval,
-// every second when nothing has moved for a while and later every five, and once after the worker returned, possibly at
-// the same time as the worker's own code, and must not block.
+// Track sets the function that reports the worker's progress. It is called every commit interval, every second when
+// nothing has moved for a while and later every five, and once after the worker returned, possibly beside the
+// worker's own code, and must not block.
 func (u *Unit) Track(f func() Progress) { u.progress.Store(&f) }
 
 // Run numbers the starts of workers under one grant: a later one has a higher number.
 func (u *Unit) Run() uint64 { return u.run }
 
-// Advanced says that the worker got further, so that Track's function is asked in the commit interval
-// again after a rest. It takes a nanosecond while there is no rest.
+// Advanced says that the worker got further: after a rest, Track's function is called in the commit
+// interval again. It takes a nanosecond while there is no rest.
 func (u *Unit) Advanced() { u.pace.advanced() }
 
 func (u *Unit) read() (p Progress, ok bool) {
@@ -126,7 +126,7 @@ func (u *Unit) read() (p Progress, ok bool) {
 	return p, true
 }
 
-// work runs the worker of a unit to its end and tells how that was.
+// work runs the worker of a unit to its end and reports how it ended.
 func (m *member) work(ctx context.Context, u *Unit) {
 	err := call(ctx, m.worker, u)
 	ended := core.UnitEnded{Unit: u.Number(), Run: u.run, Err: err, Stuck: errors.Is(err, ErrStuck)}

@@ -9,9 +9,9 @@ import (
 )
 
 // The stored form is a format number, the kind, and then the fields of that kind as variable-length
-// integers and as strings with their length before them. What has another format, another kind or a byte
-// too many is none of ours: a version that writes such records says so in the definition of the
-// subscription first, which this version refuses.
+// integers and as strings after their length. Bytes of another format or kind, or a byte too many, are
+// not ours: a version that writes such records says so in the definition of the subscription first,
+// which this version refuses.
 const format = 1
 
 // Bounds of what is stored, so that a damaged length can't ask for memory.
@@ -23,17 +23,17 @@ const (
 
 	MaxOrderingKey = 1024 // bytes of one that is not the key of its record
 
-	// MaxAttempts at a record, and MaxRound of it: one more could not be read.
+	// MaxAttempts bounds the attempts at a record, and MaxRound its rounds: one more could not be read.
 	MaxAttempts = 1 << 30
 	MaxRound    = 1 << 30
 
-	MaxTime  = 1<<53 - 1     // milliseconds from 1970 on or back: their sums and differences are numbers too
+	MaxTime  = 1<<53 - 1     // milliseconds before or after 1970: sums and differences of two stay exact
 	MaxEpoch = 1<<53 - 1<<21 // below the highest that registries give: a shard is claimed above what its journal has
 )
 
-// Encode is the stored form of r, for a header of a record whose key is carried. Where that is the key of r too,
-// which may be as large as any, it is not in the stored form. Times, attempts and texts beyond their bounds are written
-// as those: Decode reads whatever was encoded, or the shard that wrote it would never start again.
+// Encode returns the stored form of r, for a header of a record whose key is carried. If that is also the key of r,
+// which may be large, the stored form leaves it out. Times, attempts and texts beyond their bounds are cut to them:
+// Decode reads whatever was encoded, or the shard that wrote it would never start again.
 func Encode(r *Record, carried []byte) []byte {
 	w := writer{b: make([]byte, 0, 64+len(r.Key)+len(r.Answer)+8*len(r.IDs))}
 	w.b = append(w.b, format, byte(r.Kind))
@@ -78,7 +78,7 @@ func Encode(r *Record, carried []byte) []byte {
 	return w.b
 }
 
-// Decode reads the stored form; key is that of the record which carries it. The error is
+// Decode reads the stored form; key is that of the record with the header. The error is
 // fault.Corrupt.
 func Decode(b, key []byte) (*Record, error) {
 	d := reader{b: b}
@@ -152,8 +152,8 @@ func (w *writer) flag(v bool) {
 	}
 }
 
-// key is the ordering key: none, that of the record which carries the header, or another one. What is cut off of
-// one that is too long is cut off wherever it is used: see MaxOrderingKey.
+// key writes the ordering key: none, that of the record with the header, or another one. A key that is too long
+// is cut wherever it is used: see MaxOrderingKey.
 func (w *writer) key(key, carried []byte) {
 	switch {
 	case key == nil:
@@ -246,7 +246,7 @@ func (d *reader) num() int64 {
 	return v
 }
 
-// time is a number that is one of a clock.
+// time reads a valid time.
 func (d *reader) time() int64 {
 	v := d.num()
 	if v < -MaxTime || v > MaxTime {
@@ -256,7 +256,7 @@ func (d *reader) time() int64 {
 	return v
 }
 
-// count is a number from 0 to limit.
+// count reads a number from 0 to limit.
 func (d *reader) count(limit int) int {
 	v := d.num()
 	if v < 0 || v > int64(limit) {

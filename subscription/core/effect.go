@@ -1,11 +1,11 @@
 package core
 
-// Effect is something that the shell has to do.
+// Effect is an order to the shell.
 type Effect interface{ effect() }
 
 // Append is a batch for the journal, in its order; parts of it may be appended one after another. A part
-// of which nobody knows what became of it is appended again, unchanged. Nothing is ever left out, and the
-// next batch comes only after this one was read back.
+// with an unknown outcome is appended again, unchanged. Nothing is ever left out, and the next batch
+// comes only after this one was read back.
 type Append struct{ Entries []Entry }
 
 // Entry is a record for the journal and the payload that goes with it.
@@ -14,15 +14,15 @@ type Entry struct {
 	Payload Payload
 }
 
-// Lost is what is written instead of a dead letter that was to be delivered again, when its copy can't be
-// read any more: it stays one, whatever was ordered, until it is discarded.
+// Lost is written instead of a dead letter that was to be delivered again, but whose copy can no longer
+// be read: it stays one, whatever was ordered, until it is discarded.
 func (e Entry) Lost(answer string) Entry {
 	r := e.Record
 	r.Kind, r.Copy, r.Since, r.Answer = Dead, e.Payload.Place, r.At, cut(answer, MaxAnswer)
 	return Entry{Record: r}
 }
 
-// Payload says where the user's record lies whose copy is to be stored.
+// Payload says where the user's record lies that is to be copied.
 type Payload struct {
 	From  Place
 	Place int64 // offset in the journal, or in the dead-letter topic
@@ -35,12 +35,12 @@ type Place uint8
 // The places.
 const (
 	Nowhere Place = iota // there is none
-	InMain               // the main record of that origin, which somebody holds
+	InMain               // the main record of that origin, which a handler holds
 	InJournal
 	InDead
 	InParent     // in the journal of a shard of the set before
-	InParentDead // among the dead letters of one
-	AtTheEnd     // of the journal: what the shell has to say of the main records
+	InParentDead // among the dead letters of such a shard
+	AtTheEnd     // of the journal: what the shell says about the main records
 )
 
 // Copy stores a payload in the dead-letter topic, however often it takes; then State.Copied is called.
@@ -49,14 +49,14 @@ type Copy struct {
 	Payload Payload
 }
 
-// Note is stored with the dead letters, however often it takes, before an order is carried out: what became
-// of them is known from that when the journal says nothing of them any more. Then State.Noted is called.
+// Note is stored with the dead letters, however often it takes, before an order is carried out: it still
+// says what became of them when the journal has lost that. Then State.Noted is called.
 type Note struct {
 	Place int64 // of the order
 	Record
 }
 
-// Settle finishes a main record: what became of it can't be lost any more.
+// Settle finishes a main record: its outcome can't be lost any more.
 type Settle struct{ Origin Origin }
 
 // Deliver is an attempt at a parked record; then State.Attempted is called.
@@ -71,13 +71,13 @@ type Deliver struct {
 // Started says that all that earlier owners left is known: the inputs may be read.
 type Started struct{}
 
-// Behind says that somebody wrote with a higher fence: whatever this shard does counts no more.
+// Behind says that another start wrote with a higher fence: nothing of this shard counts any more.
 type Behind struct{ Seen Tenure }
 
-// Closed says that the journal has ended for good: nothing of this shard is delivered or written any more.
+// Closed says that the journal has ended for good: this shard delivers and writes nothing more.
 type Closed struct{}
 
-// Adopted says that all which the parents have left was taken over: after the first checkpoint, State.Open.
+// Adopted says that all that the parents have left was taken over: State.Open follows the first checkpoint.
 type Adopted struct{}
 
 // Trim drops the journal below a place.

@@ -1,18 +1,18 @@
 package core
 
 // A journal says of main records that they are parked or finished, also of those above the checkpoint.
-// What it says of records beyond the end of their partition is of another partition than the one there
-// is: the main topic went back, or somebody else wrote to the journal. Left as it is it would take the
-// records that come there, and all of the key below, for finished.
+// A statement about records beyond the end of their partition is about another partition than this
+// one: the main topic went back, or a foreign producer wrote to the journal. Left alone it would make
+// the records that come there, and all of the key below, look finished.
 
-// Beyond is what a journal says of records that are beyond the end of their partition.
+// Beyond is what a journal says of records beyond the end of their partition.
 type Beyond struct {
-	Finished int // keys of which something there is said to be finished
+	Finished int // keys with something there that is said to be finished
 	Parked   int // records that are parked or given up
 	Highest  int64
 }
 
-// Any says whether there is something.
+// Any reports whether there is anything.
 func (b Beyond) Any() bool { return b.Finished+b.Parked > 0 }
 
 // Beyond looks for what lies at or above an end.
@@ -38,9 +38,9 @@ func (o Origin) atOrAbove(end Origin) bool {
 	return o.Storage == end.Storage && o.Partition == end.Partition && o.Offset >= end.Offset
 }
 
-// Bound writes down, once Started was told and before a record is admitted, that a partition ends there:
-// that records are finished which are not there is not believed from then on, by no heir either, however
-// long the partition is by then.
+// Bound writes down, after Started and before a record is admitted, that a partition ends there. From
+// then on no owner or heir believes that records beyond it are finished, however long the partition
+// grows.
 func (s *State) Bound(end Origin) {
 	if s.phase == live {
 		s.push(entry{Entry: Entry{Record: Record{Kind: Ends, At: s.cfg.Now, ID: ID{Origin: end}}}})
@@ -48,9 +48,9 @@ func (s *State) Bound(end Origin) {
 	}
 }
 
-// Torn is how many records are parked, or dead letters, that their partition had not got when it was
-// bound. No record of it may be admitted meanwhile: another one may be in such a place by now, or come, and
-// the two could not be told apart.
+// Torn counts the parked records and dead letters that their partition did not have when it was bound. No
+// record of it may be admitted meanwhile: another one may be in such a place by now, or come, and the two
+// could not be told apart.
 func (s *State) Torn() (n int) {
 	for _, it := range s.items {
 		if it.torn {
@@ -60,8 +60,8 @@ func (s *State) Torn() (n int) {
 	return n
 }
 
-// cut forgets the marks at or above an end, and those that come of what is parked there. A key state that loses
-// one keeps what else is parked of it as its mark.
+// cut forgets the marks at or above an end, and those that come from records parked there. A key state that
+// loses one keeps its other parked records as its mark.
 func (s *State) cut(end Origin) {
 	lost := map[*keyState]bool{}
 	for _, l := range s.keys {
@@ -81,7 +81,7 @@ func (s *State) cut(end Origin) {
 	}
 }
 
-// lower forgets the mark of a key state at or above an end, and says whether there was one.
+// lower forgets the mark of a key state at or above an end, and reports whether there was one.
 func (l *keyState) lower(end Origin) bool {
 	var kept []mark
 	lost := false

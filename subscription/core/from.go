@@ -2,11 +2,11 @@ package core
 
 import "slices"
 
-// From where an heir has to read the journal, and how that place moves on. A journal of any length is as good as
-// its live part: what keeps the beginning are records that are the last ones to tell of something parked, or of
-// something finished at or above the checkpoint. They stand in placed, in order of place. When little that is
-// live keeps much that is not, the oldest live records are appended once more (Tidy), so that the beginning can
-// move: an heir reads about four times what is live at most, or as much as Config.Tidy says.
+// From where an heir has to read the journal, and how that place moves on. Only the live part of a journal
+// matters. Its beginning is kept by records that are the last to tell of something parked, or of something
+// finished at or above the checkpoint. They stand in placed, in order of place. When few live records keep many
+// dead ones, the oldest live ones are appended once more (Tidy), so that the beginning can move: an heir reads
+// at most about four times what is live, or as much as Config.Tidy says.
 
 // placed is a record of the journal that keeps what lies behind it, unless a later copy of it does.
 type placed struct {
@@ -16,9 +16,9 @@ type placed struct {
 }
 
 // From is the place from which an heir has to read the journal: a fence that counts, at or before all
-// that is live, and all that says of a main record at or above the checkpoint that it is finished.
-// next is the lowest unfinished offset of a partition in the checkpoint which that place is stored
-// with; of a partition that is not named nothing is read any more. It never goes back.
+// that is live, and all that says that a main record at or above the checkpoint is finished. next is
+// the lowest unfinished offset of each partition in the checkpoint that is stored with that place; a
+// partition that is not named is read no more. From never goes back.
 func (s *State) From(next []Next) int64 {
 	for _, n := range next {
 		s.passed[[2]int{n.Storage, n.Partition}] = n.Offset
@@ -48,10 +48,10 @@ type Next struct {
 
 	// Of State.Adopt, after a reset.
 	Anew bool // all from there on comes again from the main topic: nothing of it is known
-	Shed bool // and what is parked below is left behind
+	Shed bool // what is parked below is left behind
 }
 
-// needed says whether an heir has to read p.
+// needed reports whether an heir has to read p.
 func (s *State) needed(p placed) bool {
 	if it := s.items[p.origin]; it != nil && it.place == p.place {
 		return true
@@ -69,7 +69,7 @@ func (s *State) below(o Origin) bool {
 	return !input || o.Offset < next
 }
 
-// prune forgets a key state that nobody can ask for any more.
+// prune forgets a key state that can be asked for no more.
 func (s *State) prune(l *keyState) {
 	if !l.idle() || s.keys[l.name] != l {
 		return
@@ -90,16 +90,16 @@ func (s *State) first() int64 {
 	return s.end
 }
 
-// Stored says that a checkpoint with that From is stored: what lies before is of no use to anybody.
+// Stored says that a checkpoint with that From is stored: what lies before is useless.
 func (s *State) Stored(from int64) {
 	if s.phase == live {
 		s.emit(Trim{Before: from})
 	}
 }
 
-// Tidy keeps the journal from growing with what is of no use any more. When an heir would have to read
-// several times what is live, it appends up to limit of the oldest live records once more, until all that
-// lay there by then has moved on. Call it now and then, after From.
+// Tidy keeps useless records from growing the journal. When an heir would have to read several times what
+// is live, it appends up to limit of the oldest live records once more, until all that lay there by then
+// has moved on. Call it now and then, after From.
 func (s *State) Tidy(limit int) {
 	if s.phase != live || len(s.fences) == 0 {
 		return
@@ -147,7 +147,7 @@ func (s *State) sorted() []*item {
 	return all
 }
 
-// Item is a record that is parked or a dead letter, for people and for comparing.
+// Item is a parked record or a dead letter, for people and for comparing.
 type Item struct {
 	ID
 	Key       []byte
@@ -161,10 +161,10 @@ type Item struct {
 	Due       int64
 	Since     int64
 	Answer    string
-	Order     Verb // that was given and is not carried out yet; 0: none
+	Order     Verb // given and not carried out yet; 0: none
 }
 
-// Items is all that is parked or dead, in the order of origins.
+// Items returns all that is parked or dead, in the order of origins.
 func (s *State) Items() []Item {
 	all := s.sorted()
 	out := make([]Item, len(all))
@@ -174,7 +174,7 @@ func (s *State) Items() []Item {
 	return out
 }
 
-// Item is what is known of one record that is parked or a dead letter.
+// Item returns what is known of one parked record or dead letter.
 func (s *State) Item(o Origin) (Item, bool) {
 	it := s.items[o]
 	if it == nil {

@@ -7,14 +7,13 @@ import (
 
 // What a key waits for. An item is one parked record or dead letter, a key state is all that is known of one
 // key: its queue, in the order of the main topic, and a mark for each partition, below which everything of
-// the key is finished there. Two things hold at any time. Of what a key state has parked only the head is
+// the key is finished there. Two things always hold. Of the parked records of a key state only the head is
 // delivered, and not beside a record that comes directly from the main topic. And a key state of a live shard
 // stands in the heap of due heads exactly when its head may be delivered once its time has come, so that the
-// next one is found in O(log n), however many are parked: refresh is to be called after whatever changes
-// that.
+// next one is found in O(log n), however many are parked: call refresh after whatever changes that.
 
-// item is a record that is parked or a dead letter. There may be millions: its fields are as small as
-// what the stored form allows, and those of a size stand together.
+// item is a parked record or a dead letter. There may be millions: its fields are as small as the
+// stored form allows, and those of one size stand together.
 type item struct {
 	Origin
 	state     *keyState
@@ -30,10 +29,10 @@ type item struct {
 	pending  int16 // appends about it that are under way
 	dead     bool
 	blocking bool
-	torn     bool // its partition had not got it; see State.Bound
-	busy     bool // it is being delivered, or what came of that is being written
+	torn     bool // its partition did not have it; see State.Bound
+	busy     bool // it is being delivered, or its outcome is being written
 	reason   Reason
-	order    Verb // that waits to be carried out
+	order    Verb // waits to be carried out
 }
 
 func (it *item) id() ID { return ID{it.Origin, int(it.round)} }
@@ -48,7 +47,7 @@ type mark struct {
 // keyState is one ordering key. There may be as many as items.
 type keyState struct {
 	name  string
-	queue []*item // what is delivered or decided about in order; a dead letter in it blocks the rest
+	queue []*item // delivered or decided about in order; a dead letter in it blocks the rest
 	first mark    // of the marks; its place is -1 while there is none
 
 	due       int64 // of its head, while it is in the heap
@@ -56,7 +55,7 @@ type keyState struct {
 	aside     int32 // dead letters that block nothing
 	appending int32 // main records on their way into the journal
 	direct    int16 // main records that dispatch is running; several only in several partitions
-	busy      bool  // an item of it is
+	busy      bool  // an item of it is busy
 }
 
 func newKeyState(name string) *keyState {
@@ -71,7 +70,7 @@ func (l *keyState) key() []byte {
 	return []byte(l.name[1:])
 }
 
-// marks are those that it has, by partition.
+// marks yields its marks, by partition.
 func (l *keyState) marks(yield func(*mark) bool) {
 	for m := &l.first; m != nil && m.place >= 0 && yield(m); {
 		m = m.next
@@ -95,7 +94,7 @@ func (l *keyState) raise(o Origin, place int64) {
 	}
 }
 
-// known says whether a main record is finished.
+// known reports whether a main record is finished.
 func (l *keyState) known(o Origin) bool {
 	for m := range l.marks {
 		if m.Storage == o.Storage && m.Partition == o.Partition && o.Offset <= m.Offset {
@@ -123,10 +122,10 @@ func (l *keyState) remove(it *item) {
 	}
 }
 
-// open says whether main records of the key state go by its queue.
+// open reports whether main records of the key state have to pass its queue.
 func (l *keyState) open() bool { return len(l.queue) > 0 || l.appending > 0 }
 
-// occupy says that it is being delivered; release, that it is no more.
+// occupy marks the item as being delivered; release ends that.
 func (it *item) occupy() { it.busy, it.state.busy = true, true }
 
 func (it *item) release() {
@@ -135,10 +134,10 @@ func (it *item) release() {
 	}
 }
 
-// idle says whether nothing but marks is left of it.
+// idle reports whether only marks are left of it.
 func (l *keyState) idle() bool { return !l.open() && l.aside == 0 && l.direct == 0 && !l.busy }
 
-// deliverable is the key state's head when it may be delivered at its time; nil: not now.
+// deliverable returns the head when it may be delivered at its time; nil: not now.
 func (l *keyState) deliverable() *item {
 	if l.busy || l.direct > 0 || len(l.queue) == 0 || l.queue[0].dead || l.queue[0].pending > 0 {
 		return nil
@@ -156,14 +155,14 @@ func (h dueHeap) Swap(i, j int) {
 	h[i].index, h[j].index = int32(i), int32(j)
 }
 
-// Push is for container/heap.
+// Push serves container/heap.
 func (h *dueHeap) Push(x any) {
 	l := x.(*keyState)
 	l.index = int32(len(*h))
 	*h = append(*h, l)
 }
 
-// Pop is for container/heap.
+// Pop serves container/heap.
 func (h *dueHeap) Pop() any {
 	old := *h
 	l := old[len(old)-1]

@@ -6,22 +6,22 @@ import (
 	"slices"
 )
 
-// order is what was wanted with dead letters and is not carried out yet. Which records an order takes is
-// decided where it lies in the journal, by the first one that names them: it is the same for everybody who
-// reads that far, also for whoever gave it.
+// order is what was ordered about dead letters and is not carried out yet. The first order that names a
+// record takes it, which its place in the journal decides: every reader that gets that far sees the same,
+// as does the giver of the order.
 type order struct {
 	place int64
 	note  Record // it, with the records that it took
 	noted bool   // that is written down
 }
 
-// again says whether the records are delivered again; else they are finished.
+// again reports whether the records are delivered again; else they are finished.
 func (v Verb) again() bool { return v == Redrive || v == Edit }
 
-// ends says whether they are finished; they are neither by no order.
+// ends reports whether they are finished; without an order neither.
 func (v Verb) ends() bool { return v == Discard || v == Pass }
 
-// takes says whether an order is about a dead letter as it is now.
+// takes reports whether an order is about a dead letter as it is now.
 func (r *Record) takes(it *item, id ID) bool {
 	switch {
 	case it == nil || it.id() != id || !it.dead || it.order != 0 || r.Verb == 0:
@@ -33,7 +33,7 @@ func (r *Record) takes(it *item, id ID) bool {
 	return r.Verb != Edit || bytes.Equal(r.Key, key) && (r.Key == nil) == (key == nil) // it is stored with the new value
 }
 
-// take notes what an order wants, and has it done if this start is the owner.
+// take notes an order, and carries it out if this start is the owner.
 func (s *State) take(place int64, r *Record) {
 	o := &order{place: place, note: Record{Set: s.cfg.Set, Kind: Order, At: r.At, Order: r.Order, Verb: r.Verb, Key: r.Key}}
 	for _, id := range r.IDs {
@@ -53,7 +53,7 @@ func (s *State) note(o *order) {
 	s.emit(Note{Place: o.place, Record: o.note})
 }
 
-// resume has done what was ordered before this start.
+// resume carries out what was ordered before this start.
 func (s *State) resume() {
 	var all []*order
 	for _, o := range s.orders {
@@ -65,7 +65,7 @@ func (s *State) resume() {
 	}
 }
 
-// Noted says that a Note is stored: now what it says may be done.
+// Noted says that a Note is stored: now its order may be carried out.
 func (s *State) Noted(n Note) {
 	for _, id := range n.IDs {
 		if o := s.orders[id.Origin]; o != nil && o.place == n.Place {
@@ -97,8 +97,8 @@ func (s *State) obey(it *item) {
 	s.about(it, Entry{Record: r, Payload: p})
 }
 
-// Took says which records the order at a place of the journal took that are not as it wants them yet; an
-// order that wants what was done, or what another one wants, takes nothing.
+// Took returns which records the order at a place of the journal took that are not yet as it wants them;
+// an order that wants what was done, or what another one wants, takes nothing.
 func (s *State) Took(place int64) []ID {
 	for _, o := range s.orders {
 		if o.place == place {

@@ -3,8 +3,8 @@ package core
 import "container/heap"
 
 // A record's way through a shard. A main record is admitted: it goes to the handler directly, or behind what its
-// key has parked, or it is finished already. What fails is parked; what is due is handed out (Due), and each
-// outcome is written down (Attempted) before the next attempt at it can begin. Whatever ends here is at most an
+// key has parked, or it is finished already. A failing record is parked; a due one is handed out (Due), and each
+// outcome is written down (Attempted) before the next attempt at it can begin. Every step ends at most in an
 // entry on its way into the journal: what lasts changes when that is read back, in State.Read, and not before.
 
 // Verdict is what becomes of a main record.
@@ -17,7 +17,7 @@ const (
 	Past                      // it is finished: parked or given up before a crash put the reading back
 )
 
-// Admit decides about a main record. One at a time is admitted of a key.
+// Admit decides about a main record. Of a key, one at a time is admitted.
 func (s *State) Admit(key []byte, o Origin) Verdict {
 	l := s.find(key, o)
 	switch {
@@ -35,7 +35,7 @@ func (s *State) Admit(key []byte, o Origin) Verdict {
 	return Direct
 }
 
-// Left ends the direct delivery of a main record, however that went.
+// Left ends the direct delivery of a main record, whatever its outcome.
 func (s *State) Left(o Origin) {
 	if l := s.direct[o]; l != nil {
 		delete(s.direct, o)
@@ -59,8 +59,8 @@ type Held struct {
 	Now       int64
 }
 
-// Park writes a main record down; Settle says when it is finished by that. What is given up becomes a
-// dead letter, unless earlier ones of its key wait: then it waits behind them.
+// Park writes a main record down; Settle says when that has finished it. A record that is given up
+// becomes a dead letter, unless earlier ones of its key wait: then it waits behind them.
 func (s *State) Park(h Held) {
 	if s.phase != live {
 		return
@@ -85,7 +85,7 @@ func (s *State) Park(h Held) {
 	s.push(entry{Entry: Entry{Record: r, Payload: Payload{From: InMain}}, state: l, main: true})
 }
 
-// copy has a payload stored for the dead letters.
+// copy stores a payload for the dead letters.
 func (s *State) copy(c Copy) {
 	s.copying++
 	s.emit(c)
@@ -116,7 +116,7 @@ func (s *State) Copied(c Copy, place int64) {
 }
 
 // Due hands out up to limit parked records whose time has come, and says when the next one's will;
-// false: nothing waits for a time, or all of it is paused.
+// false: no record waits for a time, or all are paused.
 func (s *State) Due(now int64, limit int) (int64, bool) {
 	if s.paused {
 		return 0, false
@@ -143,7 +143,7 @@ type Outcome struct {
 	Due    int64 // of the next attempt, if there is one
 }
 
-// Attempted takes the outcome of a Deliver.
+// Attempted records the outcome of a Deliver.
 func (s *State) Attempted(id ID, o Outcome) {
 	it := s.items[id.Origin]
 	if s.phase != live || it == nil || it.id() != id || !it.busy {
@@ -168,7 +168,7 @@ func (s *State) Attempted(id ID, o Outcome) {
 	s.about(it, Entry{Record: r})
 }
 
-// Released takes back a Deliver of which nobody knows how it went, or which was not begun.
+// Released takes back a Deliver with an unknown outcome, or one that was not begun.
 func (s *State) Released(id ID) {
 	if it := s.items[id.Origin]; it != nil && it.id() == id && it.busy {
 		it.release()
@@ -176,7 +176,7 @@ func (s *State) Released(id ID) {
 	}
 }
 
-// Spared takes back a Deliver that counts for nothing, until due: what waits since before then has its turn first.
+// Spared takes back a Deliver that counts for nothing, until due: what has waited longer has its turn first.
 func (s *State) Spared(id ID, due int64) {
 	if it := s.items[id.Origin]; it != nil && it.id() == id && it.busy {
 		it.due = max(it.due, due)

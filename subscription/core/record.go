@@ -24,7 +24,7 @@ type ID struct {
 	Round int
 }
 
-// String is how people name it: storage topic, partition, offset and round.
+// String returns the ID for people: storage topic, partition, offset and round.
 func (id ID) String() string {
 	return fmt.Sprintf("%d.%d.%d.%d", id.Storage, id.Partition, id.Offset, id.Round)
 }
@@ -33,28 +33,28 @@ func (id ID) String() string {
 type Tenure struct {
 	Epoch int64  // of the grant
 	Run   uint64 // counts the starts under one grant
-	Token uint64 // random: two stores may give the same epoch when one went back
+	Token uint64 // random: a store that went back may give an epoch twice
 }
 
-// above says whether a fence of t counts after one of u.
+// above reports whether a fence of t counts after one of u.
 func (t Tenure) above(u Tenure) bool {
 	return t.Epoch > u.Epoch || t.Epoch == u.Epoch && t.Run > u.Run
 }
 
-// Kind is what a record of the journal says.
+// Kind is the kind of a record of the journal.
 type Kind uint8
 
 // The kinds. Those from Park to Known name a record of the main topic.
 const (
-	Fence Kind = iota + 1 // a start of a worker; of whoever writes with a lower one, nothing counts
+	Fence Kind = iota + 1 // a start of a worker; nothing of a writer with a lower one counts
 	Park                  // the record waits here, its payload is this record's
 	Try                   // it was tried again, without success
 	Done                  // it is finished
 	Dead                  // it is a dead letter; its payload is in the dead-letter topic
 	Known                 // it was finished under an earlier shard set
-	Order                 // what people want done with dead letters; by anybody
+	Order                 // what people want done with dead letters; from any writer
 	Ends                  // its partition ended at ID.Offset then: what was said of records from there on is void
-	Close                 // the last that counts: another shard set goes on
+	Close                 // the last that counts: another shard set continues
 	kinds
 )
 
@@ -68,7 +68,7 @@ const (
 	reasons
 )
 
-// String is the word that people see.
+// String is the word for people.
 func (r Reason) String() string {
 	if r == Permanent {
 		return "permanent"
@@ -76,7 +76,7 @@ func (r Reason) String() string {
 	return "attempts"
 }
 
-// Verb is what an order wants.
+// Verb is the action of an order.
 type Verb uint8
 
 // The verbs.
@@ -88,7 +88,7 @@ const (
 	verbs
 )
 
-// Record is what the journal says beside the payload. Times are Unix milliseconds of the writer.
+// Record is a journal record without its payload. Times are Unix milliseconds of the writer.
 type Record struct {
 	Set  string // the shard set, whose journal this is
 	Kind Kind
@@ -112,10 +112,10 @@ type Record struct {
 
 	// Of Dead.
 	Copy     int64 // its payload's offset in the dead-letter topic
-	Blocking bool  // its key waits until somebody decides
+	Blocking bool  // its key waits until an operator decides
 	Reason   Reason
 
-	Member string // of Fence: who it was, for people
+	Member string // of Fence: the member, for people
 
 	// Of Order.
 	Order string // its ID, for people

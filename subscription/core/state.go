@@ -2,33 +2,33 @@ package core
 
 import "slices"
 
-// The fold over the journal, and who may write to it. Three kinds of things stand apart in State: what the
-// records that count have said, which is the same for every reader; what this start has asked for and was not
-// read back yet (queue, flight); and the effects that the shell is to carry out. One batch is on its way at a
+// The fold over the journal, and the right to write to it. State keeps three kinds of things apart: what the
+// records that count have said, which is the same for every reader; what this start has asked for and not
+// read back yet (queue, flight); and the effects for the shell to carry out. One batch is on its way at a
 // time: so a start never has two appends in the log whose order it does not know.
 
-// Config is a shard.
+// Config configures a shard.
 type Config struct {
 	Set    string
-	Tenure Tenure // of this start; zero: only a look, which writes nothing
+	Tenure Tenure // of this start; zero: a reader, which writes nothing
 	Member string
 	From   int64 // where the journal is read from: that of the stored checkpoint
 	Now    int64 // Unix milliseconds; see State.Clock
 
 	MaxAttempts int         // 0: no end
-	MaxPause    int64       // milliseconds before an attempt at most; 0: no end
+	MaxPause    int64       // bounds the milliseconds before an attempt; 0: no bound
 	DeadLetters DeadLetters // zero: Block
 	Batch       int         // records appended at once; default 256
 	Tidy        int64       // a journal that is shorter stays as it is; default 1024
-	Heir        bool        // it takes over from parents before it goes to work: State.Adopt, State.Open
+	Heir        bool        // it takes over from parents before it delivers: State.Adopt, State.Open
 }
 
-// DeadLetters says what becomes of a record that is given up.
+// DeadLetters is what becomes of a record that is given up.
 type DeadLetters string
 
 // The policies.
 const (
-	Block DeadLetters = "block" // a dead letter; its key waits until somebody decides
+	Block DeadLetters = "block" // a dead letter; its key waits until an operator decides
 	Skip  DeadLetters = "skip"  // a dead letter; its key goes on
 	Drop  DeadLetters = "drop"  // it is finished, and gone
 )
@@ -40,7 +40,7 @@ const (
 	fencing        // reads what is there, up to its own fence
 	adopting       // takes over what its parents have left
 	live
-	over // somebody has a higher fence, or the journal has ended
+	over // another start has a higher fence, or the journal has ended
 )
 
 // State is one shard.
@@ -66,13 +66,13 @@ type State struct {
 	// What is under way.
 	paused  bool
 	heads   dueHeap
-	direct  map[Origin]*keyState // of the main records that dispatch is running, of keys of which something is parked
+	direct  map[Origin]*keyState // of the main records that dispatch is running, of keys with parked records
 	name    []byte               // room for that of a key state
 	next    uint64               // sequence of the next record
 	queue   []entry
-	pulls   []pull  // what is still to be taken over
+	pulls   []pull  // still to be taken over
 	copying int     // dead letters whose copies are on their way
-	flight  []entry // a batch that was not read back yet
+	flight  []entry // a batch not read back yet
 	effects []Effect
 }
 
@@ -81,10 +81,10 @@ type entry struct {
 	Entry
 	state *keyState
 	item  *item
-	main  bool // a main record is finished with it
+	main  bool // it finishes a main record
 }
 
-// New is a shard of which nothing is known yet.
+// New makes a shard that knows nothing yet.
 func New(c Config) *State {
 	if c.Batch == 0 {
 		c.Batch = 256
@@ -98,7 +98,7 @@ func New(c Config) *State {
 	return &State{cfg: c, end: c.From, keys: map[string]*keyState{}, items: map[Origin]*item{}, orders: map[Origin]*order{}, answers: map[string]string{}, direct: map[Origin]*keyState{}, passed: map[[2]int]int64{}}
 }
 
-// Effects takes what is to be done, in that order.
+// Effects takes the effects to carry out, in that order.
 func (s *State) Effects() []Effect {
 	out := s.effects
 	s.effects = nil
@@ -120,20 +120,20 @@ func (s *State) Refence() {
 	}
 }
 
-// Live says whether Started was told, and Behind not.
+// Live reports whether Started was sent, and Behind was not.
 func (s *State) Live() bool { return s.phase == live }
 
-// Quiet says that every main record may be delivered at once.
+// Quiet reports that every main record may be delivered at once.
 func (s *State) Quiet() bool { return s.phase == live && len(s.keys) == 0 }
 
-// Calm says whether nothing that was begun waits for the journal.
+// Calm reports that nothing that was begun waits for the journal.
 func (s *State) Calm() bool { return len(s.queue)+len(s.flight)+s.copying == 0 }
 
-// Clock tells the time: before what is read, so that a pause is counted from then at the latest.
+// Clock sets the time before what is read: a pause counts from then at the latest.
 func (s *State) Clock(now int64) { s.cfg.Now = now }
 
-// SetBack says that the clock which Clock and Due are told was set back by so many milliseconds: the pauses that
-// have begun are no longer for that. What is to wait for a time of that clock finds out when it is handed out.
+// SetBack says that the clock of Clock and Due was set back by so many milliseconds: pauses that have begun are
+// shortened by that. A record that waits for a time of that clock finds out when it is handed out.
 func (s *State) SetBack(by int64) {
 	s.cfg.Now -= by
 	for _, it := range s.items {
@@ -144,11 +144,11 @@ func (s *State) SetBack(by int64) {
 	}
 }
 
-// sooner is a time that is earlier by so many milliseconds. 0 stays what it is, no time: what is due then waits
-// for its turn only.
+// sooner makes a time earlier by so many milliseconds. 0 stays 0, no time: such a record waits for its turn
+// only.
 func sooner(due, by int64) int64 { return min(due, max(0, due-by)) }
 
-// SetPaused says whether nothing that is parked is to be delivered.
+// SetPaused sets whether no parked record may be delivered.
 func (s *State) SetPaused(paused bool) { s.paused = paused }
 
 // End is where the journal is to be read on.
@@ -180,7 +180,7 @@ func (s *State) flush() {
 	s.emit(Append{batch})
 }
 
-// Read takes the next record of the journal, as it lies at place: an owner's tail, an heir's rebuild.
+// Read takes the next record of the journal, as it lies at place, for an owner's tail and an heir's rebuild.
 func (s *State) Read(place int64, r *Record) {
 	if s.phase == over {
 		return
@@ -212,7 +212,7 @@ func (s *State) Read(place int64, r *Record) {
 			s.landed(r.Seq)
 		}
 	case own && len(s.flight) > 0 && r.Seq >= s.flight[0].Seq:
-		s.stop(s.level) // somebody has written in our name, and nothing of ours counts any more
+		s.stop(s.level) // another writer used our name, and nothing of ours counts any more
 	}
 }
 
@@ -224,7 +224,7 @@ func (s *State) stop(seen Tenure) {
 	s.emit(Behind{seen})
 }
 
-// begin goes to work once all that counted before the fence is known, and an heir has taken over.
+// begin starts the work once all that counted before the fence is known, and an heir has taken over.
 func (s *State) begin() {
 	if s.cfg.Heir {
 		if s.phase == fencing {
@@ -245,7 +245,7 @@ func (s *State) work() {
 	s.resume()
 }
 
-// count is what a record that counts changes.
+// count applies a record that counts.
 func (s *State) count(place int64, r *Record) {
 	switch it := s.items[r.ID.Origin]; r.Kind {
 	case Fence:
@@ -292,17 +292,17 @@ func (s *State) state(key []byte, o Origin) *keyState {
 	return l
 }
 
-// find is the key state of a record; nil: nothing is known of its key. Its name stands in s.name then.
+// find returns the key state of a record; nil: its key is unknown. Its name stands in s.name then.
 func (s *State) find(key []byte, o Origin) *keyState {
 	s.name = appendLane(s.name[:0], key, o)
 	return s.keys[string(s.name)]
 }
 
-// manyAnswers are so many that most that come again are still known.
+// manyAnswers is so large that most repeated ones are still known.
 const manyAnswers = 256
 
-// shared is an answer in the one place in memory where those that are the same lie: a million records
-// may have failed with it.
+// shared returns an answer from the one place in memory that equal ones share: a million records may
+// have failed with it.
 func (s *State) shared(answer string) string {
 	if a, ok := s.answers[answer]; ok {
 		return a
@@ -314,8 +314,8 @@ func (s *State) shared(answer string) string {
 	return answer
 }
 
-// keep takes in a Park or a Dead: a new record, its next round, what has become of it, or a later
-// copy of it, by which the journal can be cut off in front of that.
+// keep takes in a Park or a Dead: a new record, its next round, its outcome, or a later copy of it,
+// by which the journal can be cut off in front of that.
 func (s *State) keep(place int64, r *Record) {
 	l := s.mark(place, r)
 	it := s.items[r.ID.Origin]
@@ -324,7 +324,7 @@ func (s *State) keep(place int64, r *Record) {
 		it = &item{Origin: r.ID.Origin, state: l}
 		s.items[r.ID.Origin] = it
 	case int(it.round) > r.ID.Round || it.id() == r.ID && it.dead && r.Kind == Park:
-		return // what has become of it since lies in front
+		return // its outcome since then lies in front
 	case it.id() == r.ID && it.order != 0:
 		return // a copy that was on its way when the order came: an heir that reads from there would not know of that
 	default:
@@ -345,8 +345,8 @@ func (s *State) keep(place int64, r *Record) {
 	s.refresh(l)
 }
 
-// clamp is when r is due, by our clock. A writer's clock that was ahead makes nobody wait for longer
-// than the pause that it wrote down, and whoever wrote that, for none that the policy does not know.
+// clamp returns when r is due, by our clock. A writer's clock that was ahead makes a record wait no
+// longer than the pause that was written down, and that never longer than the policy knows.
 func (s *State) clamp(r *Record) int64 {
 	due := r.Due
 	if s.cfg.MaxPause > 0 {
@@ -355,8 +355,8 @@ func (s *State) clamp(r *Record) int64 {
 	return min(due, s.cfg.Now+max(0, r.Due-r.At))
 }
 
-// made is how many attempts were made at r, at most all that there are: another one can be counted. A
-// record that was given up behind others of its key gets one beyond its policy.
+// made is how many attempts were made at r, at most so many that another one can be counted. A record
+// that was given up behind others of its key gets one beyond its policy.
 func (s *State) made(r *Record) int32 {
 	most := MaxAttempts - 1
 	if s.cfg.MaxAttempts > 0 {

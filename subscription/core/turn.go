@@ -4,10 +4,10 @@ import (
 	"slices"
 )
 
-// The turn of the shard set. A shard of the set that goes writes Close when nothing of it is under way
-// any more: the journal ends there, for every reader and for ever. A shard of the set that comes reads the
-// journals of those that had its partitions up to that record, appends what is live in them, and what they
-// know to be finished, to its own, and begins when that was read back.
+// The reshard. A shard of the old set writes Close when nothing of it is under way any more: the journal
+// ends there, for every reader and for ever. A shard of the new set reads the journals of those that had
+// its partitions up to that record, appends their live records, and what they know to be finished, to its
+// own, and begins when that was read back.
 
 // Ending is the last record of a journal that counts.
 type Ending struct {
@@ -18,15 +18,15 @@ type Ending struct {
 // Ended says where the journal ends for good; false: it goes on.
 func (s *State) Ended() (Ending, bool) { return s.ending, s.ended }
 
-// Close ends the journal once all that was begun is written: with a record whose payload, which says how
-// far the main records are finished, is the shell's. Closed says when that was read back.
+// Close ends the journal once all that was begun is written, with a record whose payload, which says how
+// far the main records are finished, is the shell's. Closed says that it was read back.
 func (s *State) Close() {
 	if s.phase == live {
 		s.push(entry{Entry: Entry{Record: Record{Kind: Close, At: s.cfg.Now}, Payload: Payload{From: AtTheEnd}}})
 	}
 }
 
-// endAt takes in a Close that counts: nothing after it does.
+// endAt handles a Close that counts: nothing after it does.
 func (s *State) endAt(place int64, r *Record) {
 	s.ended, s.ending = true, Ending{Place: place, By: r.By}
 	if s.phase != fresh {
@@ -39,11 +39,11 @@ func (s *State) endAt(place int64, r *Record) {
 type Parent struct {
 	Shard int
 	State *State
-	// Takes says what goes on here of what is parked; nil: what is of the partitions where this shard begins.
+	// Takes selects the parked records that go on here; nil: those of the partitions where this shard begins.
 	Takes func(o Origin, key []byte) bool
 }
 
-// pull is something of a parent that is to be taken over.
+// pull is a part of a parent that is to be taken over.
 type pull struct {
 	shard int
 	it    *item // nil: only that all of the key state up to at is finished
@@ -53,10 +53,10 @@ type pull struct {
 	edited int64 // where the order for it lies, with the value that it may have
 }
 
-// Adopt takes over what the parents have of the partitions that are in next, the lowest unfinished offsets
-// by which this shard is going to begin, or what goes on here of other ones: all that is live, and what is
-// finished at or above those offsets. Adopted
-// says when it was read back. It may be repeated by an heir that knows only a part of it.
+// Adopt takes over what the parents have of the partitions in next, the lowest unfinished offsets by which
+// this shard is going to begin, or what Takes selects of other ones: all that is live, and what is
+// finished at or above those offsets. Adopted says that it was read back. An heir that knows only a part
+// of it may repeat it.
 func (s *State) Adopt(parents []Parent, next []Next) {
 	if s.phase != adopting {
 		return
@@ -92,23 +92,23 @@ func (s *State) Adopt(parents []Parent, next []Next) {
 	s.pullOn()
 }
 
-// keeps says whether what is parked there goes on; else it comes again from the main topic, or never.
+// keeps reports whether a record parked there goes on; else it comes again from the main topic, or never.
 func (n *Next) keeps(o Origin) bool { return !n.Anew || !n.Shed && o.Offset < n.Offset }
 
 // in is the partition of an origin.
 func (o Origin) in() [2]int { return [2]int{int(o.Storage), int(o.Partition)} }
 
-// holds says whether there is an item that goes on: one that was discarded or skipped does not.
+// holds reports whether there is an item that goes on: one that was discarded or skipped does not.
 func (s *State) holds(o Origin) bool {
 	it := s.items[o]
 	return it != nil && !it.order.ends()
 }
 
-// has says whether an item of a parent was taken over by somebody before us. That a later one of its key state
-// was says nothing: a dead letter waits for its copy, and others pass it.
+// has reports whether an item of a parent was taken over already. A later item of its key state proves
+// nothing: a dead letter waits for its copy, and others pass it.
 func (s *State) has(it *item) bool { return s.items[it.Origin] != nil }
 
-// pullOn takes the next of what is to be taken over, when nothing is on its way.
+// pullOn takes over the next part, when nothing is on its way.
 func (s *State) pullOn() {
 	if s.phase != adopting || len(s.queue)+len(s.flight) > 0 || s.copying > 0 {
 		return
@@ -152,8 +152,8 @@ func (s *State) pull(p pull) {
 	}
 }
 
-// Open lets a shard that has taken over go to work: what it took over from needs nobody any more, as its
-// first checkpoint is stored.
+// Open lets a shard that has taken over go to work: its first checkpoint is stored, so its parents are
+// needed no more.
 func (s *State) Open() {
 	if s.phase == adopting {
 		s.work()
