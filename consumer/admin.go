@@ -16,18 +16,18 @@ import (
 	"github.com/ringfence/ringfence/topic"
 )
 
-// Groups are the groups of one registry that consume topics of one log: who is to be a member in this
-// process, and what admins do with them.
+// Groups are the groups of one registry that consume topics of one log: members in this process, and
+// the orders of admins.
 type Groups struct {
 	Registry *registry.Registry
-	Sessions *protocol.Sessions // that its members share; nil: each has its own
+	Sessions *protocol.Sessions // shared by its members; nil: each has its own
 	Log      *commitlog.Log
 	Topics   *topic.Handles
 	Logger   *slog.Logger
 }
 
-// List lists the groups, sorted by name, with their members, without units and lag: it reads
-// no checkpoints. One that can't be read says so in Damaged, and has only a name.
+// List lists the groups, sorted by name, with their members, without units and lag: it reads no
+// checkpoints. An unreadable one says so in Damaged, and has only a name.
 func (c *Groups) List(ctx context.Context) ([]api.Group, error) {
 	names, err := protocol.ListGroups(ctx, c.Registry)
 	if err != nil {
@@ -69,8 +69,8 @@ func (c *Groups) Resume(ctx context.Context, name string, partitions ...int) err
 	return g.Resume(ctx, group.Process(), partitions...)
 }
 
-// Destroy removes what there is of a group. What it held is released where its topic is known, and
-// else in every topic that can be read: it may have been any.
+// Destroy removes all that is left of a group. Its retention hold is released where its topic is
+// known, and else in every readable topic: any may have it.
 func (c *Groups) Destroy(ctx context.Context, group string) error {
 	g, t, err := c.Open(ctx, group)
 	damaged := errors.Is(err, fault.Corrupt) || errors.Is(err, fault.Invalid)
@@ -116,7 +116,7 @@ func (c *Groups) Delete(ctx context.Context, group string, given bool) error {
 	return c.release(ctx, group, t)
 }
 
-// release forgets what a group held that was deleted, whichever has its name by now.
+// release forgets the retention hold of a deleted group, whichever group has its name now.
 func (c *Groups) release(ctx context.Context, group string, t *topic.Topic) error {
 	g, err := protocol.NewGroup(c.Registry, group)
 	if err != nil {
@@ -125,8 +125,8 @@ func (c *Groups) release(ctx context.Context, group string, t *topic.Topic) erro
 	return ReleaseHold(ctx, g, t)
 }
 
-// Open opens what is needed to work on a group that exists, in its present life. When only its topic is gone, the
-// group is returned with fault.NotFound.
+// Open opens an existing group and its topic, in its present life. When only its topic is gone, the group is
+// returned with fault.NotFound.
 func (c *Groups) Open(ctx context.Context, name string) (*protocol.Group, *topic.Topic, error) {
 	g, err := protocol.NewGroup(c.Registry, name)
 	if err != nil {
@@ -140,9 +140,9 @@ func (c *Groups) Open(ctx context.Context, name string) (*protocol.Group, *topic
 	return g.Within(meta.Life), t, err
 }
 
-// DeleteAllOf removes the groups that consume a topic, which is deleted next. Without force it is
-// fault.Conflict when there is one, and when there is one that can't be read, which may; with it too when a newer
-// version wrote one. A dry run only says whether it is.
+// DeleteAllOf removes the groups that consume a topic, which is deleted next. Without force it is fault.Conflict
+// when there is one, or an unreadable one that may be; with force too when a newer version wrote one. A dry run
+// only checks that.
 func (c *Groups) DeleteAllOf(ctx context.Context, name string, force, dry bool) error {
 	groups, err := c.List(ctx)
 	if err != nil {
@@ -173,9 +173,8 @@ func (c *Groups) DeleteAllOf(ctx context.Context, name string, force, dry bool) 
 	return nil
 }
 
-// passOver says what speaks against the deletion of a topic beside a group that can't be read; nil: force passes
-// over that, and the log names the group. A group that a newer version wrote may consume the topic: force does not
-// pass over it.
+// passOver returns what speaks against deleting a topic beside an unreadable group; nil: force passes over it, and
+// the log names the group. A group of a newer version may consume the topic: force does not pass over it.
 func (c *Groups) passOver(ctx context.Context, topicName string, g *api.Group, force, dry bool) error {
 	of, err := protocol.NewGroup(c.Registry, g.Name)
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 // AlterOptions are the options of Alter.
 type AlterOptions struct {
 	DryRun   bool                 // only say what would be done
-	Estimate *api.RetentionChange // of a dry run: what is due to go is taken from it, and not found out again
-	// Life and From, when not empty, are what is meant to be changed.
+	Estimate *api.RetentionChange // of a dry run: what is due to go is taken from it, and not computed again
+	// Life and From, when not empty, are the topic ID and the retention that were seen.
 	Life string
 	From *topic.Retention
 }
 
 // Alter changes the retention of a topic, and says what is due to go by the new one, see Drops.
-// fault.NotFound for another life than the one that is meant, fault.Conflict for another retention.
+// fault.NotFound for a topic of another ID, fault.Conflict for another retention than the one seen.
 func (c *Groups) Alter(ctx context.Context, name string, r topic.Retention, o AlterOptions) (*api.RetentionChange, error) {
 	t, err := c.Topics.Current(ctx, name)
 	if err == nil {

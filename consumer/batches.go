@@ -13,25 +13,25 @@ import (
 	"github.com/ringfence/ringfence/dispatch"
 )
 
-// Batches call a handler for the records of one unit, several at once. A record that is added waits for its call,
-// without a worker, as one that is out; so it counts as a handler, and the engine bounds how many wait.
+// Batches calls a handler for several records of one unit at once. An added record waits for its call without a
+// worker, like one that is out; so it counts as a handler, and the engine bounds how many wait.
 //
-// Since the engine has at most one record of a key out, those of a batch are of different keys, and what
-// becomes of one says nothing of the others.
+// The engine has at most one record of a key out. So those of a batch are of different keys, and the outcome of
+// one says nothing of the others.
 type Batches[T any] struct {
 	Call   func(ctx context.Context, items []T) []error // by item; nil: all are done
 	Size   int                                          // items in a call at most
 	AtOnce int                                          // calls
-	// Wait is how long an item waits for others. With 0 it waits only while as many calls as may be are under
-	// way: what came meanwhile goes together.
+	// Wait is how long an item waits for others. With 0 it waits only while all permitted calls are under
+	// way: items that came meanwhile go together.
 	Wait   time.Duration
-	Hurry  <-chan struct{} // closed when nobody is to wait any more
+	Hurry  <-chan struct{} // closed when no item may wait any more
 	Calls  *Calls
 	Logger *slog.Logger
 
 	mu        sync.Mutex
 	waiting   []item[T]
-	full      chan struct{} // tells who gathers that there is enough; capacity 1
+	full      chan struct{} // signals that there are enough to gather; capacity 1
 	gathering bool
 	calls     int // that one included
 }
@@ -43,7 +43,7 @@ type item[T any] struct {
 	later *dispatch.Later
 }
 
-// Add has a record in one of the next calls, and leaves its answer to that.
+// Add puts a record into one of the next calls, which will answer it.
 func (b *Batches[T]) Add(ctx context.Context, r *dispatch.Record, value T) {
 	l := dispatch.NewLater(r)
 	r.AnswerLater(l)
@@ -59,7 +59,8 @@ func (b *Batches[T]) Add(ctx context.Context, r *dispatch.Record, value T) {
 	b.begin()
 }
 
-// begin has a batch gathered, unless one is, or as many calls as may be are under way; the caller holds mu.
+// begin gathers a batch, unless one is being gathered, or all permitted calls are under way; the caller holds
+// mu.
 func (b *Batches[T]) begin() {
 	if b.gathering || b.calls >= b.AtOnce || len(b.waiting) == 0 {
 		return
@@ -100,10 +101,10 @@ func (b *Batches[T]) run(first item[T], full bool) {
 
 func exited(int) error { return errors.New("the handler ended its goroutine (runtime.Goexit)") }
 
-// answer passes an answer on. Who is told that it counts for nothing can do nothing about it.
+// answer passes an answer on. A handler can do nothing about one that counts for nothing.
 func (i *item[T]) answer(err error) { _ = i.later.Answer(err) }
 
-// take takes the items of a call, and beside them those whose attempt was cancelled while they waited.
+// take takes the items of a call, and apart from them those whose attempt was cancelled while they waited.
 func (b *Batches[T]) take() (batch, cancelled []item[T]) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -165,8 +166,8 @@ func (b *Batches[T]) call(batch []item[T]) (errs func(int) error) {
 	return func(int) error { return err }
 }
 
-// together is a context that ends when that of one of the items does: they are of one unit, and differ only in
-// who has to be told.
+// together ends when the context of one of the items does: they are of one unit, and differ only in where
+// their answers go.
 func together[T any](batch []item[T]) (context.Context, context.CancelFunc) {
 	var others []context.Context
 	for _, i := range batch[1:] {
@@ -187,12 +188,12 @@ func together[T any](batch []item[T]) (context.Context, context.CancelFunc) {
 	}
 }
 
-// Calls joins the calls of batches. One that owes its answers still when the engines have ended is stuck, as
-// they have said; of all others Join waits for the end.
+// Calls joins the calls of batches. A call that still owes its answers when the engines have ended is stuck,
+// as they have said; Join waits for the end of all others.
 type Calls struct {
 	mu     sync.Mutex
 	ending int           // that have their answers
-	calm   chan struct{} // closed when there is none; nil: nobody waits
+	calm   chan struct{} // closed when there is none; nil: not awaited
 }
 
 func (c *Calls) begin() {

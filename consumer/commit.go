@@ -11,12 +11,12 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// Commitment is one attempt of a handler at a record whose checkpoint it stores itself, in a transaction of
-// its own.
+// Commitment is one attempt at a record whose handler stores the checkpoint itself, in a transaction of its
+// own.
 //
-// A record counts as done when its handler returned nil after a write into a transaction, which it has
-// committed then, or when the store says that an earlier attempt has. What a second call of In meets in one
-// attempt may be what the first one wrote, and nobody has committed that yet: it counts for nothing.
+// A record counts as done when its handler returned nil after a write into a transaction, which it has then
+// committed, or when the store says that an earlier attempt has committed it. A second call of In in one
+// attempt may meet the write of the first one, not yet committed: it counts for nothing.
 type Commitment struct {
 	group    *protocol.Group
 	grant    protocol.Grant
@@ -27,7 +27,7 @@ type Commitment struct {
 	before   bool // by a transaction of an earlier attempt
 }
 
-// NewCommitment is the one of a record in a unit.
+// NewCommitment returns that of a record in a unit.
 func NewCommitment(g *protocol.Group, u *group.Unit, r *dispatch.Record) *Commitment {
 	return &Commitment{group: g, grant: u.Grant(), member: u.Member(), finished: protocol.Finished{
 		Storage: r.Storage, Partition: r.Partition, Offset: r.Offset, From: r.From, To: r.To, Start: r.Start,
@@ -35,10 +35,10 @@ func NewCommitment(g *protocol.Group, u *group.Unit, r *dispatch.Record) *Commit
 }
 
 // In writes the checkpoint inside tx, a transaction of the caller's on the database that holds the registry.
-// fault.Fenced when the unit is somebody else's by now, fault.Exists when it was written before.
+// fault.Fenced when the unit has another owner, fault.Exists when it was written before.
 func (c *Commitment) In(ctx context.Context, tx any) error {
 	err := c.group.FinishIn(ctx, tx, c.grant, c.member, c.finished)
-	// Only the first call can't have met a write of this attempt, whatever that was answered.
+	// Only the first call can't have met a write of this attempt, whatever its result.
 	if c.called && errors.Is(err, fault.Exists) {
 		return fmt.Errorf("CommitIn was called before while this message was handled; call it once, as the last statement of its transaction: %w", err)
 	}
@@ -47,7 +47,7 @@ func (c *Commitment) In(ctx context.Context, tx any) error {
 	return err
 }
 
-// Outcome is what becomes of the record when its handler has returned err.
+// Outcome is the result for the record when its handler has returned err.
 func (c *Commitment) Outcome(err error) error {
 	switch {
 	case c.before:

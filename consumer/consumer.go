@@ -1,6 +1,6 @@
-// Package consumer makes a process a member of a group that consumes a topic. It puts together who owns
-// what (group), what is done with the records of a unit (dispatch) and where the units lie (topic), and
-// what else a member does: retention holds, offsets for the tools of a log's server, retirement.
+// Package consumer makes a process a member of a group that consumes a topic. It joins the ownership of
+// units (group), the handling of a unit's records (dispatch) and the places of units (topic), and adds
+// a member's other duties: retention holds, offsets for the tools of a log's server, retirement.
 //
 // For admins it has seeks and the description of a group.
 package consumer
@@ -18,43 +18,43 @@ import (
 	"github.com/ringfence/ringfence/topic"
 )
 
-// Config is a member of a group, and what it does with the records of its units.
+// Config is a member of a group, and how it handles the records of its units.
 type Config struct {
 	Group   group.Config // as Layout.LayOut has left it
 	Topic   *topic.Topic // as the caller has it open; the caller closes it
 	Catalog *topic.Catalog
 	Log     *commitlog.Log
-	// Engine says how the records of each unit are handled; what is of one unit, and the handler, are
-	// set here.
+	// Engine configures the engine of each unit; what differs by unit, and the handler, are set here.
 	Engine dispatch.Config
 	// Handler makes the handler of a unit, each time the unit comes.
 	Handler func(u *group.Unit) dispatch.Handler
 	Latest  bool   // where there is no checkpoint, begin at the end
-	Layout  Layout // as it has told the group what it consumes
+	Layout  Layout // the one given to the group
 	// Transactional: the handlers store the checkpoints, in transactions of their own.
 	Transactional bool
 	Around        Around                // nil: nothing is
-	Seen          func(*topic.Document) // is told how the topic is defined; nil: nobody is
+	Seen          func(*topic.Document) // called with the topic's definition; nil: not called
 	Logger        *slog.Logger
 }
 
-// Around runs a unit whose records are not for its handler alone: it calls run, once at most, with what
-// the unit's engine is to use, and returns when nothing of the unit runs any more.
+// Around runs a unit whose handler does not get every record: it calls run, at most once, with the
+// settings of the unit's engine, and returns when nothing of the unit runs any more.
 type Around func(ctx context.Context, u *group.Unit, in []dispatch.Input, h dispatch.Handler, run func(context.Context, Inner) error) error
 
-// Inner is what the engine of a unit uses in the place of what Config says.
+// Inner overrides Config for the engine of a unit.
 type Inner struct {
 	Handler dispatch.Handler
 	Retry   dispatch.Retry
 	OnHeld  func(context.Context, *dispatch.Record, dispatch.Held) error // nil: failing records are tried for ever
-	// Journal says from where a journal is needed by who starts at these positions; nil: there is none.
+	// Journal returns from where a start at these positions needs a journal; nil: there is none.
 	Journal func([]protocol.Position) int64
-	// Deliveries is what is stored for people; the same pointer while there is nothing new. nil: there is nothing.
+	// Deliveries returns the stats to store for people; the same pointer while there is nothing new. nil: there
+	// are none.
 	Deliveries func() *protocol.Deliveries
-	Began      func(*dispatch.Engine) // is told the engine, before that runs; nil: nobody is
+	Began      func(*dispatch.Engine) // called with the engine, before that runs; nil: not called
 	Start      []protocol.Position    // where it begins; nil: at its checkpoint
 	Enough     <-chan struct{}        // closed when it is to drain; nil: only when its unit is
-	Writes     []*commitlog.Topic     // where something stands that has to last as long as the checkpoint
+	Writes     []*commitlog.Topic     // topics that must be durable before the checkpoint
 }
 
 // Run is a member until ctx ends: then it drains, hands its units over and returns nil. It blocks, and
@@ -125,7 +125,7 @@ func run(ctx context.Context, c *Config) error {
 	return errors.Join(err, moved, wrong)
 }
 
-// latest leaves a layout to be picked up, in the place of one that nobody has picked up yet.
+// latest leaves a layout to be picked up, in the place of one that was not picked up yet.
 func latest(ch chan group.Layout, l group.Layout) {
 	for {
 		select {

@@ -9,7 +9,7 @@ import (
 	"github.com/ringfence/ringfence/topic"
 )
 
-// Drops is what a retention would drop of a topic, by partition.
+// Drops returns what a retention would drop of a topic, by partition.
 func (c *Groups) Drops(ctx context.Context, t *topic.Topic, r topic.Retention) ([]api.RetentionDrop, error) {
 	needed, err := c.neededBy(ctx, t)
 	if err != nil {
@@ -51,7 +51,7 @@ func (c *Groups) Drops(ctx context.Context, t *topic.Topic, r topic.Retention) (
 	return drops, nil
 }
 
-// neededBy is the lowest offset of each partition that a group still needs, by storage topic.
+// neededBy returns the lowest offset of each partition that a group still needs, by storage topic.
 func (c *Groups) neededBy(ctx context.Context, t *topic.Topic) ([][]int64, error) {
 	doc := t.Document()
 	needed := make([][]int64, len(doc.Storage))

@@ -14,21 +14,21 @@ import (
 )
 
 // Retention drops records by size and age, and knows no groups: a hold tells it the lowest offset that a
-// group needs in each partition. It has to be there before it is needed, and may be too low but never too
-// high. So it is stored before the first record is handled, follows the checkpoints at intervals, goes down
-// before a seek does (Descend), and is stored for storage topics to come before anything is produced there
+// group needs in each partition. It must exist before it is needed, and may be too low but never too high.
+// So it is stored before the first record is handled, follows the checkpoints at intervals, goes down
+// before a seek does (Descend), and is stored for future storage topics before anything is produced there
 // (HoldNext).
 
 // holdEvery is how often a member tells the log which records its group still needs. The hold is
-// stored: it protects the records also while no member runs, only less of them than it could free.
+// stored: it protects the records also while no member runs, but then frees fewer than it could.
 const holdEvery = 5 * time.Second
 
-// holdAgain is when a hold is stored again that has not changed: a member that was stalled may have
-// put an older one in its place.
+// holdAgain is when an unchanged hold is stored again: a stalled member may have put an older one
+// in its place.
 const holdAgain = 30 * time.Second
 
-// Hold keeps retention from dropping what a group has not processed. A group holds what it
-// needs whether there is a retention or not: one may be given to the topic at any time.
+// Hold keeps retention from dropping what a group has not processed. A group holds what it needs
+// even without a retention: the topic may get one at any time.
 type Hold struct {
 	group  *protocol.Group
 	topic  *topic.Topic
@@ -42,20 +42,20 @@ type told struct {
 	at      time.Time
 }
 
-// NewHold is the hold of a group on a topic.
+// NewHold returns the hold of a group on a topic.
 func NewHold(g *protocol.Group, t *topic.Topic, logger *slog.Logger) Hold {
 	return Hold{group: g, topic: t, logger: logger, told: map[int]told{}}
 }
 
-// drops says whether the log drops records by itself. While it does not, a hold that stays behind
-// costs nothing.
+// drops reports whether the log drops records by itself. While it does not, a hold that stays
+// behind costs nothing.
 func (h Hold) drops() bool {
 	r := h.topic.Document().Retention()
 	return r.Bytes > 0 || r.AgeMS > 0
 }
 
-// missing says whether the log has not been told yet what is needed of some storage topic. That may not
-// wait for a retention, which drops something before anybody here hears of it.
+// missing reports whether the log lacks the hold for some storage topic. That may not wait for news of
+// a retention, which drops records before any member hears of it.
 func (h Hold) missing() bool {
 	doc := h.topic.Document()
 	for i := doc.Left(); i < len(doc.Storage); i++ {
@@ -66,8 +66,8 @@ func (h Hold) missing() bool {
 	return false
 }
 
-// Begin stores the hold before the first record is handled: retention must not be faster than
-// the group's first checkpoint. A hold that can't be stored (a full disk) is tried again later.
+// Begin stores the hold before the first record is handled: retention must not overtake the group's
+// first checkpoint. A hold that can't be stored (a full disk) is tried again later.
 func (h Hold) Begin(ctx context.Context) { h.warn(ctx, h.store(ctx, true)) }
 
 // Run moves the hold along with the checkpoints until ctx ends.
@@ -86,13 +86,13 @@ func (h Hold) Run(ctx context.Context) {
 	}
 }
 
-// End stores where the group is now. A group that does not consume the topic after all, because
-// it consumes another or was deleted, must hold nothing.
+// End stores where the group is now. A group that does not consume the topic after all, because it
+// consumes another or was deleted, must hold nothing.
 func (h Hold) End(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), holdEvery)
 	defer cancel()
 	clear(h.told)
-	for range 2 { // what was deleted between the first look and its writing is gone at the second
+	for range 2 { // a group deleted between the first look and its write is gone at the second
 		h.warn(ctx, h.store(ctx, false))
 	}
 }
@@ -113,7 +113,7 @@ func (h Hold) store(ctx context.Context, first bool) error {
 	doc := h.topic.Document()
 	if st.Meta == nil && !first || st.Meta != nil && st.Meta.Topic != doc.Name {
 		if first {
-			return nil // the group is going to refuse this member
+			return nil // the group will refuse this member
 		}
 		for storage, s := range doc.Storage {
 			if err := h.tell(ctx, storage, commitlog.NoHold(s.Partitions)); err != nil {
@@ -130,7 +130,7 @@ func (h Hold) store(ctx context.Context, first bool) error {
 	return nil
 }
 
-// needs are the lowest offsets that the group needs of a storage topic.
+// needs returns the lowest offsets that the group needs of a storage topic.
 func (h Hold) needs(st *protocol.State, storage, partitions int) []int64 {
 	if st.Past(h.group.Name(), storage) {
 		return commitlog.NoHold(partitions)
@@ -138,9 +138,9 @@ func (h Hold) needs(st *protocol.State, storage, partitions int) []int64 {
 	return protocol.LowestNeeded(st.Units, storage, partitions)
 }
 
-// Descend stores the hold of a group that is about to be sent to these positions, where one lies
-// below what the group needed until now, or what it needed can't be read (unread, by position). From then
-// on they stay.
+// Descend lowers the hold of a group that is about to be sent to these positions, where one lies below
+// what the group needed until now, or that can't be read (unread, by position). It stays low from then
+// on.
 func (h Hold) Descend(ctx context.Context, to []api.Position, unread []bool) error {
 	st, err := h.group.Sketch(ctx, true)
 	if err != nil {
@@ -163,7 +163,7 @@ func (h Hold) Descend(ctx context.Context, to []api.Position, unread []bool) err
 	return nil
 }
 
-// tell stores the hold of one storage topic, unless it is what was told a short while ago.
+// tell stores the hold of one storage topic, unless it was stored unchanged a short while ago.
 func (h Hold) tell(ctx context.Context, storage int, offsets []int64) error {
 	if last := h.told[storage]; slices.Equal(last.offsets, offsets) && time.Since(last.at) < holdAgain {
 		return nil
@@ -175,11 +175,11 @@ func (h Hold) tell(ctx context.Context, storage int, offsets []int64) error {
 	return nil
 }
 
-// ReleaseHold forgets what a deleted group held. Where there is another one of its name by now, that holds what it
+// ReleaseHold forgets the hold of a deleted group. If another group has its name by now, that one holds what it
 // needs.
 func ReleaseHold(ctx context.Context, g *protocol.Group, t *topic.Topic) error {
 	h := NewHold(g, t, nil)
-	for range 2 { // the group that came between the first look and its writing is there at the second
+	for range 2 { // a group that came between the first look and its write is there at the second
 		if err := h.store(ctx, false); err != nil {
 			return err
 		}
@@ -199,8 +199,8 @@ func holdAt(ctx context.Context, t *topic.Topic, storage int, name string, offse
 	return err
 }
 
-// HoldNext keeps retention from dropping records of the storage topics to come before the groups
-// that consume the topic have seen them, also those of which no member runs.
+// HoldNext protects records of future storage topics until the groups that consume the topic have
+// seen them, also groups without a running member.
 func (c *Groups) HoldNext(ctx context.Context, name string) error {
 	t, err := c.Topics.Current(ctx, name)
 	if err != nil {
@@ -222,7 +222,7 @@ func (c *Groups) HoldNext(ctx context.Context, name string) error {
 	return nil
 }
 
-// holdAll stores that a group needs all records of the storage topics that are not produced to yet.
+// holdAll stores that a group needs all records of the storage topics still without records.
 func holdAll(ctx context.Context, group string, t *topic.Topic, doc *topic.Document) error {
 	for i := doc.Produce + 1; i < len(doc.Storage); i++ {
 		st, err := t.Storage(i)

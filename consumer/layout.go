@@ -10,10 +10,10 @@ import (
 )
 
 // Layout says which partitions of a topic the units of a group read. The zero value: one each. A group
-// has one layout for its life, since a unit's checkpoint is of its partitions: its name is stored with
-// the group, and who has a layout of another name is refused, be it a member, a seek, or a retirement.
+// never changes its layout, since a unit's checkpoint is of its partitions: the layout's name is
+// stored with the group, and every member, seek or retirement with another one is refused.
 type Layout struct {
-	// Name says all that Of goes by but the topic; "": that of the zero value.
+	// Name identifies all that Of depends on except the topic; "": the zero value.
 	Name string
 	// Of makes the units, as group.Config demands it: those of a storage topic before those of the next,
 	// each after the ones that can hold earlier records of its keys. What a unit reads never changes with
@@ -28,7 +28,7 @@ func (l Layout) of(doc *topic.Document) group.Layout {
 	return l.Of(doc)
 }
 
-// fits is an error, fault.Invalid, when a group has another layout.
+// fits is fault.Invalid when a group has another layout.
 func (l Layout) fits(group string, m *protocol.Meta) error {
 	if m.Layout == l.Name {
 		return nil
@@ -36,9 +36,9 @@ func (l Layout) fits(group string, m *protocol.Meta) error {
 	return fmt.Errorf("group %q: its units read what the layout %q says; here that is %q: %w", group, m.Layout, l.Name, fault.Invalid)
 }
 
-// Shards is the layout of so many units that share the partitions of one storage topic, which is all that
-// they read: the first ones the first partitions, as evenly as can be. No unit is ever finished: what is parked
-// of its records may be delivered long after the end of what it reads.
+// Shards is the layout of n units that share the partitions of one storage topic and read nothing else: the
+// first ones the first partitions, as evenly as possible. No unit is ever finished: parked records may be
+// delivered long after the end of what it reads.
 func Shards(storage, n, partitions int) Layout {
 	l := Layout{Of: func(*topic.Document) group.Layout { return share(storage, n, partitions) }}
 	switch {
@@ -59,7 +59,7 @@ func share(storage, n, partitions int) group.Layout {
 	return l
 }
 
-// LayOut tells a group what it consumes.
+// LayOut sets in c what the group consumes.
 func (l Layout) LayOut(c *group.Config, doc *topic.Document) {
 	c.Topic, c.Layout, c.LayoutName, c.Closed, c.First, c.Initial = doc.Name, l.of(doc), l.Name, l.Of != nil, 0, 0
 	left := doc.Left()
@@ -68,15 +68,15 @@ func (l Layout) LayOut(c *group.Config, doc *topic.Document) {
 		if storage < left {
 			c.First = n + 1
 		}
-		if storage > doc.Produce { // what nobody has produced to yet is consumed from its start
+		if storage > doc.Produce { // a storage topic without records yet is consumed from its start
 			c.Initial = n
 			return
 		}
 	}
 }
 
-// eachPartition makes units of the partitions of a topic, each of one: numbered through all storage
-// topics, each after those that can hold earlier records of its keys.
+// eachPartition makes a unit of each partition of a topic: numbered through all storage topics,
+// each after those that can hold earlier records of its keys.
 func eachPartition(doc *topic.Document) group.Layout {
 	l, inputs := make(group.Layout, 0, doc.Units()), make([]group.UnitInput, doc.Units())
 	for storage, s := range doc.Storage {

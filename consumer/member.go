@@ -13,7 +13,7 @@ import (
 	"github.com/ringfence/ringfence/topic"
 )
 
-// From says where a group starts in a partition that it has no checkpoint of.
+// From says where a group starts in a partition without a checkpoint.
 type From string
 
 // Where to start.
@@ -28,14 +28,14 @@ type Handlers func(topicName string, g *protocol.Group, u *group.Unit) dispatch.
 // Member is a member of a group as a caller of Consume describes it.
 type Member struct {
 	Topic    string
-	Group    group.Config    // its name, and what users may choose; all else is set by Consume
+	Group    group.Config    // its name, and what users may choose; Consume sets the rest
 	Assignor string          // by its name; "": the default
 	Engine   dispatch.Config // as Config has it
 	From     From            // default Earliest
 	Handlers Handlers
 	Layout   Layout
 	Around   Around // nil: nothing is
-	// Seen is told how the topic is defined, at first and at each change; nil: nobody is.
+	// Seen is called with the topic's definition, at first and at each change; nil: not called.
 	Seen func(*topic.Document)
 
 	Transactional bool // as Config has it
@@ -52,12 +52,12 @@ func (c *Groups) Consume(ctx context.Context, m Member) error {
 	return run(ctx, cfg)
 }
 
-// configure is a call of its own: what it needs of the stack is not needed for the life of the member.
+// configure is a separate call to free its stack space for the life of the member.
 func (c *Groups) configure(ctx context.Context, m *Member) (*Config, error) {
 	if m.Handlers == nil {
 		return nil, fmt.Errorf("consume topic %q: no handler: %w", m.Topic, fault.Invalid)
 	}
-	// The handle may be older than a switch. A registry that does not answer is waited for later.
+	// The handle may be older than a switch. If the registry does not answer, a later step waits for it.
 	t, err := c.Topics.Current(ctx, m.Topic)
 	if err != nil && (t == nil || errors.Is(err, fault.NotFound) || errors.Is(err, fault.Conflict)) {
 		return nil, err
@@ -93,7 +93,8 @@ func (c *Groups) configure(ctx context.Context, m *Member) (*Config, error) {
 	}, nil
 }
 
-// UnlessEnded is the error of a member that was about to begin: nil when it only says that ctx has ended.
+// UnlessEnded returns the error of a member that was about to begin: nil when it only says that ctx has
+// ended.
 func UnlessEnded(ctx context.Context, err error) error {
 	if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
 		return nil

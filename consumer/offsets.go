@@ -15,12 +15,12 @@ import (
 // show the lag of groups.
 const publishEvery = 5 * time.Second
 
-// publishAgain is after how many of these turns everything is copied anew, moved or not: a member that
-// was stalled may have copied an older position over that of the unit's next owner.
+// publishAgain is after how many turns everything is copied anew, moved or not: a stalled member may
+// have copied an older position over that of the unit's next owner.
 const publishAgain = 12
 
-// offsetPublisher copies what one member has checkpointed to the log's server. The registry
-// stays the only truth: a copy that fails is late, and nothing else.
+// offsetPublisher copies the checkpoints of one member to the log's server. Only the registry
+// decides: a copy that fails is merely late.
 type offsetPublisher struct {
 	log    *commitlog.Log
 	group  *protocol.Group
@@ -55,8 +55,8 @@ func (m offsetPublisher) run(ctx context.Context) {
 	m.turn(last, copied, failing)
 }
 
-// turn copies once, and logs when that begins to fail and when it works again: a foreign group of the
-// same name can stay for days.
+// turn copies once, and logs when copying begins to fail and when it works again: a foreign group of
+// the same name can stay for days.
 func (m offsetPublisher) turn(ctx context.Context, copied map[partitionID]int64, failing bool) bool {
 	n, err := m.copy(ctx, copied)
 	switch {

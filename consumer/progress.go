@@ -11,16 +11,16 @@ import (
 	"github.com/ringfence/ringfence/group/protocol"
 )
 
-// progressOf tells the group how far an engine got, and nothing while it got no further.
+// progressOf reports an engine's progress to the group, and nothing while there is none.
 type progressOf struct {
 	engine  *dispatch.Engine
 	start   []protocol.Position
 	version atomic.Uint64
-	silent  bool                            // the handlers store their checkpoints themselves; only the end is told
+	silent  bool                            // the handlers store their checkpoints; only the end is reported
 	final   atomic.Bool                     // the engine drains: every finished range counts
-	journal func([]protocol.Position) int64 // of a subscription: where its journal is needed from; nil: none
+	journal func([]protocol.Position) int64 // of a subscription: from where its journal is needed; nil: none
 
-	deliveries func() *protocol.Deliveries // of a subscription: what is for people; nil: nothing
+	deliveries func() *protocol.Deliveries // of a subscription: the stats for people; nil: none
 
 	mu   sync.Mutex     // over each answer: the worker's end may ask while the group does
 	last group.Progress // with a journal: what was told last
@@ -44,7 +44,7 @@ func (p *progressOf) now() group.Progress {
 	return p.told(got, running)
 }
 
-// told is what the group stores: where the journal is needed from belongs to just these positions.
+// told is what the group stores: the place of the journal belongs to just these positions.
 func (p *progressOf) told(got dispatch.Progress, running time.Time) group.Progress {
 	out := group.Progress{Positions: got.Positions, Oldest: running}
 	if p.journal != nil && len(got.Positions) > 0 {
@@ -61,8 +61,8 @@ func (p *progressOf) forPeople() *protocol.Deliveries {
 	return p.deliveries()
 }
 
-// onlyJournal is for an engine that got no further: its journal may be needed from a later place all the same,
-// and there may be something else to tell people.
+// onlyJournal is for an engine without progress: the place from which its journal is needed may have moved all
+// the same, or the stats changed.
 func (p *progressOf) onlyJournal(running time.Time) group.Progress {
 	out := group.Progress{Oldest: running}
 	if p.journal == nil {
@@ -73,7 +73,7 @@ func (p *progressOf) onlyJournal(running time.Time) group.Progress {
 		at = p.start
 	}
 	if len(at) == 0 && told != p.last.Deliveries {
-		at = p.engine.Progress().Positions // nothing was finished yet, and people are to hear why
+		at = p.engine.Progress().Positions // nothing is finished yet, and the stats say why
 	}
 	if len(at) == 0 {
 		return out

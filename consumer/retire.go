@@ -9,11 +9,11 @@ import (
 	"github.com/ringfence/ringfence/topic"
 )
 
-// retireEvery is about how often a member looks whether something can be retired.
+// retireEvery is about how often a member looks for something to retire.
 const retireEvery = 10 * time.Minute
 
-// retirer retires storage topics while a topic is consumed. Of all members of a group one does it: who
-// has the first partition that takes new records.
+// retirer retires storage topics while a topic is consumed. One member of a group does it: the owner
+// of the first partition that takes new records.
 type retirer struct {
 	catalog *topic.Catalog
 	worker  *unitWorker
@@ -23,7 +23,7 @@ type retirer struct {
 func (r retirer) run(ctx context.Context) {
 	failing := false
 	for ctx.Err() == nil {
-		pause := time.NewTimer(retireEvery/2 + rand.N(retireEvery)) // groups don't do it in step
+		pause := time.NewTimer(retireEvery/2 + rand.N(retireEvery)) // groups must not do it in step
 		select {
 		case <-pause.C:
 		case <-ctx.Done():

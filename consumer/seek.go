@@ -16,12 +16,11 @@ import (
 	"github.com/ringfence/ringfence/topic"
 )
 
-// A group may be at work while it is sought. Each unit is moved by a write that also raises its epoch, so
-// whoever owns it is fenced and begins at the new place; what makes it one seek is the order. All targets are
-// found before the first write, and again when the hold is stored, as retention may have been at work until
-// then. Earlier storage topics are moved first, so that later ones wait for them. And a unit that has begun
-// behind one that is sent back goes back too, to its first record: otherwise records of one key would pass
-// each other.
+// A group may be at work while it is sought. Each unit is moved by a write that also raises its epoch, so its
+// owner is fenced and begins at the new place; the order makes it one seek. All targets are found before the
+// first write, and again when the hold is stored, as retention may have been at work until then. Earlier
+// storage topics are moved first, so that later ones wait for them. And a unit that has begun behind one that
+// is sent back goes back too, to its first record: otherwise records of one key would pass each other.
 
 // SeekOptions are the options of a seek.
 type SeekOptions struct {
@@ -50,7 +49,7 @@ func (c *Groups) Seek(ctx context.Context, name string, to SeekTarget, opts *See
 	} // the topic has grown, or some of it was retired: what was found is old
 }
 
-// seek is Seek as long as a check holds. fault.Conflict when it does not hold any more.
+// seek is Seek as long as a check holds. fault.Conflict when it fails.
 func (l Layout) seek(ctx context.Context, g *protocol.Group, t *topic.Topic, to SeekTarget, opts *SeekOptions, unchanged registry.Check, logger *slog.Logger) ([]api.Position, error) {
 	partitions, err := SoughtUnits(t.Document(), to, opts)
 	if err != nil {
@@ -65,7 +64,7 @@ func (l Layout) seek(ctx context.Context, g *protocol.Group, t *topic.Topic, to 
 		return nil, err
 	}
 	hold := NewHold(g, t, logger)
-	defer hold.End(ctx) // where the group is then, whatever came of it
+	defer hold.End(ctx) // where the group is then, whatever happened
 	if err := hold.Descend(ctx, goal.infos, goal.unread); err != nil {
 		return nil, fmt.Errorf("seek of group %q: hold what it needs again: %w", g.Name(), err)
 	}
@@ -88,8 +87,8 @@ func (l Layout) seek(ctx context.Context, g *protocol.Group, t *topic.Topic, to 
 	return infos, stillThere(ctx, t, infos)
 }
 
-// stillThere says whether a group finds what it was sent to. Between looking for that and sending the
-// group there this process may have been stopped for long.
+// stillThere checks that a group finds the place to which it was sent. Between finding the place and
+// sending the group, this process may have been stopped for long.
 func stillThere(ctx context.Context, t *topic.Topic, infos []api.Position) error {
 	if err := t.Refresh(ctx); err != nil {
 		return err
@@ -109,7 +108,7 @@ func stillThere(ctx context.Context, t *topic.Topic, infos []api.Position) error
 	return nil
 }
 
-// SoughtUnits are the partitions that the options name, numbered through all storage topics, sorted.
+// SoughtUnits returns the partitions that the options name, numbered through all storage topics, sorted.
 func SoughtUnits(doc *topic.Document, to SeekTarget, o *SeekOptions) ([]int, error) {
 	first, count, oldest, last := 0, doc.Units(), doc.Left(), len(doc.Storage)-1
 	left := doc.Unit(oldest, 0) // units below are retired
@@ -183,7 +182,7 @@ func (l Layout) seekTargets(ctx context.Context, g *protocol.Group, t *topic.Top
 				was = have.Checkpoint.Position(in.Storage, in.Partition)
 			}
 			sought := slices.Contains(partitions, doc.Unit(in.Storage, in.Partition))
-			if !sought && (!follows || was == nil) { // one that has not begun begins at its first record
+			if !sought && (!follows || was == nil) { // a unit that has not begun begins at its first record
 				continue
 			}
 			target := to
@@ -194,7 +193,7 @@ func (l Layout) seekTargets(ctx context.Context, g *protocol.Group, t *topic.Top
 			if err != nil {
 				return goal, err
 			}
-			back[n] = back[n] || was != nil && p.Checkpoint < was.Next || unread && p.Checkpoint < in.End // what follows has begun, or may have
+			back[n] = back[n] || was != nil && p.Checkpoint < was.Next || unread && p.Checkpoint < in.End // later units have begun, or may have
 			goal.infos, goal.units, goal.unread = append(goal.infos, p), append(goal.units, n), append(goal.unread, unread)
 		}
 		if some := len(goal.infos) - named; some > 0 && some < len(unit.Inputs) && goal.unread[named] {

@@ -15,34 +15,34 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// settling keeps a unit's checkpoint from being stored before the records below it are on stable storage.
-// The registry may keep it through a loss of power that takes them; their offsets are given out again
-// then, and what gets them would lie below the checkpoint, and never be handled.
+// settling delays a unit's checkpoint until the records below it are on stable storage. Otherwise the
+// registry may keep the checkpoint through a loss of power that takes them; their offsets are given out
+// again, and the new records would lie below the checkpoint, and never be handled.
 //
-// Only logs at level os need that. Handlers see the records at once all the same; it is the progress that
-// waits, for one sync in each commit interval.
+// Only logs at level os need that. Handlers see the records at once all the same; the progress waits, for
+// one sync in each commit interval.
 type settling struct {
 	topics   []*commitlog.Topic
 	doubts   []uint64 // of each, before the first record was read
 	lost     func(error)
-	advanced func() // has the group ask for the progress again
+	advanced func() // makes the group ask for the progress again
 	log      *slog.Logger
 	wake     chan struct{} // holds one
 
 	mu    sync.Mutex
 	asked group.Progress // waits for a sync; without positions: nothing does
-	safe  group.Progress // is on stable storage and not told yet
+	safe  group.Progress // on stable storage and not reported yet
 }
 
-// settleAgain is when a sync that failed is tried again, at first; then the pauses double up to settleSeldom: each try
-// reads a segment, and the disk may be broken for hours.
+// settleAgain is the first pause after a failed sync; the pauses double up to settleSeldom: each try reads a segment,
+// and the disk may be broken for hours.
 const (
 	settleAgain  = 200 * time.Millisecond
 	settleSeldom = 5 * time.Second
 )
 
-// settling is that of a unit which nothing was read of yet; nil when all that can be read is on stable
-// storage. lost is called when what was read was taken back.
+// settling makes that of a unit that has read nothing yet; nil when all that can be read is on stable
+// storage. lost is called when records that were read were taken back.
 func (w *unitWorker) settling(in []dispatch.Input, writes []*commitlog.Topic, advanced func(), lost func(error)) (*settling, error) {
 	topics, err := w.unsettled(in)
 	if err != nil {
@@ -63,7 +63,8 @@ func (w *unitWorker) settling(in []dispatch.Input, writes []*commitlog.Topic, ad
 	return s, nil
 }
 
-// unsettled are the storage topics of these inputs whose readers may see what is not on stable storage.
+// unsettled returns the storage topics of these inputs whose readers may see records that are not on stable
+// storage.
 func (w *unitWorker) unsettled(in []dispatch.Input) ([]*commitlog.Topic, error) {
 	var topics []*commitlog.Topic
 	for _, i := range in {
@@ -96,8 +97,7 @@ func settleAll(ctx context.Context, topics []*commitlog.Topic) error {
 	return nil
 }
 
-// pass takes the progress that a unit has made, and returns what of it can be stored by now. It does not
-// block.
+// pass takes the progress of a unit, and returns the part that can be stored by now. It does not block.
 func (s *settling) pass(p group.Progress) group.Progress {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +111,7 @@ func (s *settling) pass(p group.Progress) group.Progress {
 	return safe
 }
 
-// again wakes run; one that is at work looks once more.
+// again wakes run; if it is at work, it looks once more.
 func (s *settling) again() {
 	select {
 	case s.wake <- struct{}{}:
@@ -128,7 +128,7 @@ func (s *settling) run(ctx context.Context, stop <-chan struct{}) {
 	for {
 		wake := s.wake
 		if pause > 0 {
-			wake = nil // what is passed meanwhile waits for the next try
+			wake = nil // progress passed meanwhile waits for the next try
 		}
 		select {
 		case <-wake:
@@ -143,8 +143,8 @@ func (s *settling) run(ctx context.Context, stop <-chan struct{}) {
 			pause = 0
 			continue
 		}
-		// A sync that failed says nothing yet of what was taken back: that is decided when one works again, and a
-		// unit that began anew before would have to once more.
+		// A failed sync does not say what was taken back: the next successful one decides that, and a unit that
+		// began anew before would have to once more.
 		if errors.Is(err, errTakenBack) {
 			s.lost(err)
 			return
@@ -183,7 +183,7 @@ func (s *settling) sync(ctx context.Context) error {
 
 var errTakenBack = errors.New("records that were read may have been taken back")
 
-// takenBack is an error once records may have been taken back that the unit has read: it has to begin at its
+// takenBack is an error once records that the unit has read may have been taken back: it has to begin at its
 // checkpoint again, as other records have got their offsets.
 func (s *settling) takenBack() error {
 	for i, t := range s.topics {
@@ -198,8 +198,8 @@ func same(a, b group.Progress) bool {
 	return len(a.Positions) == len(b.Positions) && (len(a.Positions) == 0 || &a.Positions[0] == &b.Positions[0])
 }
 
-// last waits for the final progress of a unit that runs no more, and for what was passed before. What can't
-// be made durable now is not told: the next owner repeats it.
+// last waits for the final progress of a unit that has ended, and for what was passed before. What can't be
+// made durable now is not reported: the next owner repeats it.
 func (s *settling) last(ctx context.Context, p group.Progress) {
 	s.mu.Lock()
 	if p.Positions != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/ringfence/ringfence/topic"
 )
 
-// Describe describes a group with its members, its units and their lag; it needs no member to be
-// alive. current opens a topic by its name, as it is now.
+// Describe describes a group with its members, its units and their lag; it needs no live member.
+// current opens a topic by its name, as it is now.
 func Describe(ctx context.Context, reg *registry.Registry, name string, current func(context.Context, string) (*topic.Topic, error)) (api.Group, error) {
 	return Layout{}.Describe(ctx, reg, name, current)
 }
@@ -59,11 +59,11 @@ func (l Layout) Describe(ctx context.Context, reg *registry.Registry, name strin
 	return info, nil
 }
 
-// tellWaiting marks the units that are finished, and those that wait for others to be. The units are
-// those that are left of the topic.
+// tellWaiting marks the finished units, and those that wait for others. The units are those that are
+// left of the topic.
 func tellWaiting(l group.Layout, units []api.Unit) {
 	first := len(l) - len(units)
-	over := make([]bool, len(l)) // finished, and so is what comes before
+	over := make([]bool, len(l)) // finished, and so are its predecessors
 	for n := range l {
 		if n < first {
 			over[n] = true
@@ -112,7 +112,7 @@ func Summary(name string, d *group.Description) api.Group {
 // stateDamaged is the state of a group that can't be read.
 const stateDamaged = "damaged"
 
-// stateOf is the state of a group in a word or two.
+// stateOf returns the state of a group in a word or two.
 func stateOf(d *group.Description) string {
 	switch {
 	case d.Control.Paused:
@@ -123,7 +123,7 @@ func stateOf(d *group.Description) string {
 	return "running"
 }
 
-// alive says whether a unit in that phase has an owner that lives.
+// alive reports whether a unit in that phase has a live owner.
 func alive(p api.Phase) bool { return p == api.Owned || p == api.Moving || p == api.Paused }
 
 func unitInfo(ctx context.Context, t *topic.Topic, inputs []group.UnitInput, s *group.Status, live []api.Member, now int64) (api.Unit, error) {
@@ -143,7 +143,7 @@ func unitInfo(ctx context.Context, t *topic.Topic, inputs []group.UnitInput, s *
 	return info, nil
 }
 
-// ahead says that a checkpoint knows of records that the partition has not got; "": it does not.
+// ahead says that a checkpoint has records that the partition lacks; "": it has none.
 func ahead(ck *protocol.Position, b commitlog.Bounds) string {
 	switch top := ck.Highest(); {
 	case ck.Next > b.Next:
@@ -170,7 +170,7 @@ func measure(ctx context.Context, t *topic.Topic, storage, partition int, u *pro
 	if ck := u.Checkpoint.Position(storage, partition); ck != nil {
 		p.Checkpoint = ck.Next
 		from = max(from, ck.Next)
-		if p.Damaged = ahead(ck, b); p.Damaged == "" { // else nobody believes them
+		if p.Damaged = ahead(ck, b); p.Damaged == "" { // else they are not believed
 			for _, r := range ck.Done {
 				p.Done += r[1] - r[0]
 			}
@@ -184,7 +184,7 @@ func measure(ctx context.Context, t *topic.Topic, storage, partition int, u *pro
 		recs, _, err := st.Read(ctx, partition, from, nil, &commitlog.ReadOptions{MaxBytes: 1})
 		switch {
 		case errors.Is(err, fault.Corrupt):
-			p.Damaged = err.Error() // to be told, not to hide all the rest
+			p.Damaged = err.Error() // reported here, so as not to hide the rest
 		case err != nil && !errors.Is(err, fault.OutOfRange):
 			return err
 		case len(recs) > 0:
@@ -197,7 +197,7 @@ func measure(ctx context.Context, t *topic.Topic, storage, partition int, u *pro
 	return nil
 }
 
-// deliveries is what the owner of a shard stored, for people.
+// deliveries converts the stored stats of a shard's owner.
 func deliveries(d *protocol.Deliveries) *api.Deliveries {
 	if d == nil {
 		return nil
@@ -209,7 +209,7 @@ func deliveries(d *protocol.Deliveries) *api.Deliveries {
 	return out
 }
 
-// Deliveries are what the owners of the units of a group store about deliveries.
+// Deliveries returns the delivery stats that the owners of a group's units have stored.
 func (c *Groups) Deliveries(ctx context.Context, name string) ([]*api.Deliveries, error) {
 	d, err := group.Describe(ctx, c.Registry, name)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/ringfence/ringfence/topic"
 )
 
-// TailOptions say what Tail shows; SeekOptions.DryRun means nothing.
+// TailOptions say what Tail shows; SeekOptions.DryRun has no effect.
 type TailOptions struct {
 	SeekOptions            // the partitions to look at; empty: all, also those that the topic gets later
 	From        SeekTarget // where to begin
@@ -62,8 +62,8 @@ func Tail(ctx context.Context, t *topic.Topic, o TailOptions, h Shown) error {
 	}
 }
 
-// discover lets what came after the known storage topics be shown from its first record on, and
-// returns how many are known then.
+// discover shows later storage topics from their first record on, and returns how many are known
+// then.
 func (l *tail) discover(ctx context.Context, known int) (int, error) {
 	doc := l.topic.Document()
 	for ; known < len(doc.Storage); known++ {
@@ -105,7 +105,7 @@ type tail struct {
 type batch struct {
 	partition int
 	records   []commitlog.Record
-	err       error // it ended; io.EOF: there will be no more
+	err       error // the error of its end; io.EOF: there will be no more
 }
 
 // storage shows a storage topic until it is sealed and all was shown.
@@ -151,7 +151,7 @@ func (l *tail) storage(ctx context.Context, storage int) error {
 	return nil
 }
 
-// read hands over what a partition has, until its end, ctx's, or an error.
+// read passes on the records of a partition, until its end, ctx's, or an error.
 func (l *tail) read(ctx context.Context, st *commitlog.Topic, partition int, from int64, batches chan<- batch) {
 	r := st.NewReader(partition, from, nil)
 	for b := (batch{partition: partition}); b.err == nil; {

@@ -12,7 +12,7 @@ import (
 	"github.com/ringfence/ringfence/topic"
 )
 
-// SeekTarget is where a group is sent: the zero value is the oldest record that is kept.
+// SeekTarget is the destination of a seek: the zero value is the oldest record that is kept.
 type SeekTarget struct {
 	kind   string // "", "latest", "offset", "time"
 	offset int64
@@ -65,8 +65,8 @@ func (s SeekTarget) String() string {
 	return "earliest"
 }
 
-// Storage is the storage topic where a target lies: the oldest one, the one that takes new records, or the first
-// that has a record of that time or a later one. An offset is one of those that each has, so it is that of now.
+// Storage is the storage topic of a target: the oldest one, the one that takes new records, or the first that
+// has a record of that time or a later one. An offset exists in each, so its storage topic is now.
 func (s SeekTarget) Storage(ctx context.Context, t *topic.Topic, now int) (int, error) {
 	doc := t.Document()
 	switch s.kind {

@@ -17,7 +17,7 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// unitWorker runs the units that a member owns, each with one engine for all that it reads.
+// unitWorker runs the units that a member owns, each with one engine for all its inputs.
 type unitWorker struct {
 	*Config
 	group   *protocol.Group
@@ -113,9 +113,9 @@ func (w *unitWorker) engine(ctx context.Context, u *group.Unit, in []dispatch.In
 	return err
 }
 
-// start is where the unit begins. A group that wants the latest records only has its start stored
-// before the first record is handled: otherwise a crash before the first checkpoint would make
-// the successor begin at a later "latest", and skip what came in between.
+// start returns where the unit begins. A group that wants only the latest records stores its start
+// before the first record is handled: otherwise a crash before the first checkpoint would make the
+// successor begin at a later "latest", and skip what came in between.
 func (w *unitWorker) start(ctx context.Context, u *group.Unit, in []dispatch.Input) ([]protocol.Position, error) {
 	ck := u.Checkpoint()
 	var start []protocol.Position
@@ -128,7 +128,7 @@ func (w *unitWorker) start(ctx context.Context, u *group.Unit, in []dispatch.Inp
 	}
 	meta, err := w.group.Meta(ctx)
 	if err != nil || meta.Initial > 0 && u.Number() >= meta.Initial {
-		return start, err // it came after the group: nothing in it is older than "latest"
+		return start, err // it is younger than the group: nothing in it is older than "latest"
 	}
 	var at []protocol.Position
 	for _, i := range in {
@@ -147,8 +147,8 @@ func (w *unitWorker) start(ctx context.Context, u *group.Unit, in []dispatch.Inp
 	return w.storeStart(ctx, u, at)
 }
 
-// storeStart adds at to the checkpoint, which it must follow: a write that is not answered may reach
-// the store late, and must not undo what was committed since. What an earlier try stored stays the start.
+// storeStart adds at to the checkpoint, which it must follow: an unanswered write may reach the store
+// late, and must not undo later commits. A start stored by an earlier try stays.
 func (w *unitWorker) storeStart(ctx context.Context, u *group.Unit, at []protocol.Position) ([]protocol.Position, error) {
 	have, err := w.group.Unit(ctx, u.Number())
 	if err != nil {
@@ -179,7 +179,7 @@ func (w *unitWorker) handle(u *group.Unit) dispatch.Handler {
 	}
 }
 
-// oldest is when the handler that runs longest was started; zero: none runs.
+// oldest is the start of the longest running handler; zero: none runs.
 func oldest(s dispatch.Stats) time.Time {
 	if s.Longest == 0 {
 		return time.Time{}
