@@ -16,7 +16,7 @@ func Process() string {
 	return fmt.Sprintf("%s-%d", host, os.Getpid())
 }
 
-// NewMember is the ID of a member that was given none: host-pid-random.
+// NewMember makes a default member ID: host-pid-random.
 func NewMember() string {
 	return fmt.Sprintf("%s-%s", Process(), strings.ToLower(rand.Text()[:6]))
 }

@@ -11,13 +11,13 @@ const (
 	longInterval = 5 * time.Second // and in a long one
 )
 
-// pace says when progress is collected: every commit interval while there is some, and seldom
+// pace decides when progress is collected: every commit interval while there is some, and seldom
 // during a rest, as each time wakes the processor. All but advanced is the loop's.
 type pace struct {
 	interval time.Duration
 	ticker   *time.Ticker
 	calm     int           // rounds without progress
-	resting  atomic.Bool   // workers tell that they move
+	resting  atomic.Bool   // workers say that they move
 	wake     chan struct{} // one did
 }
 
@@ -39,8 +39,8 @@ func (p *pace) stop() {
 	p.ticker.Stop()
 }
 
-// rest takes the outcome of a round; true: a rest begins with it. Then there has to be another
-// round, since progress that was made before the rest began was not told.
+// rest takes the outcome of a round; true: a rest begins with it. Then another round has to follow,
+// since progress before the rest began was not reported.
 func (p *pace) rest(calm bool) (begins bool) {
 	resting := p.resting.Load()
 	switch {

@@ -29,15 +29,15 @@ func NewCatalog(log *commitlog.Log, reg *registry.Registry, namespace string) *C
 	return &Catalog{log: log, reg: reg, namespace: namespace}
 }
 
-// Create makes a topic. It is nil when the same one exists already, ErrExists when the name is
-// taken by a topic of another shape, and when the log holds records of that name which nothing defines
-// (see Config.Life). A creation or deletion that a crash interrupted is finished.
+// Create makes a topic. It is nil when the same one exists already. ErrExists when a topic of another
+// shape has the name, and when the log holds records of that name without a definition (see
+// Config.Life). It finishes a creation or deletion that a crash interrupted.
 func (c *Catalog) Create(ctx context.Context, name string, cfg Config) error {
 	_, err := c.Ensure(ctx, name, cfg)
 	return err
 }
 
-// CreateNew is EnsureUnless, but ErrExists when the name is taken by whatever topic.
+// CreateNew is EnsureUnless, but ErrExists when any topic has the name.
 func (c *Catalog) CreateNew(ctx context.Context, name string, cfg Config, whyNot func(context.Context) error) error {
 	if _, err := c.Get(ctx, name); err == nil {
 		return fmt.Errorf("topic %q: %w", name, fault.Exists)
@@ -48,13 +48,13 @@ func (c *Catalog) CreateNew(ctx context.Context, name string, cfg Config, whyNot
 	return err
 }
 
-// Ensure is Create, and returns the definition. One that was there already keeps its retention, whatever
-// cfg says, see Alter.
+// Ensure is Create, and returns the definition. An existing topic keeps its retention, whatever cfg
+// says, see Alter.
 func (c *Catalog) Ensure(ctx context.Context, name string, cfg Config) (*Document, error) {
 	return c.EnsureUnless(ctx, name, cfg, nil)
 }
 
-// EnsureUnless is Ensure that asks why not before it finishes a deletion; what that returns is the error, and the
+// EnsureUnless is Ensure that calls whyNot before it finishes a deletion; an error of that is returned, and the
 // topic stays as it was.
 func (c *Catalog) EnsureUnless(ctx context.Context, name string, cfg Config, whyNot func(context.Context) error) (*Document, error) {
 	cfg = cfg.withDefaults()
@@ -90,7 +90,7 @@ func (c *Catalog) EnsureUnless(ctx context.Context, name string, cfg Config, why
 					return nil, fmt.Errorf("topic %q is being deleted, and can't be made anew before that is over: %w", name, err)
 				}
 			}
-			if version, err = c.put(ctx, doc, version); err == nil { // so that who said so can't take it back any more
+			if version, err = c.put(ctx, doc, version); err == nil { // the deletion can be taken back no more
 				err = c.finishDelete(ctx, doc, version)
 			}
 		case cfg.Life != "" && doc.Life != cfg.Life:
@@ -142,7 +142,7 @@ func (c *Catalog) Get(ctx context.Context, name string) (*Document, error) {
 	return doc.visible(), nil
 }
 
-// Defined is Get, with the check that holds as long as the definition is that one.
+// Defined is Get, with a check that holds while the definition stays the same.
 func (c *Catalog) Defined(ctx context.Context, name string) (*Document, registry.Check, error) {
 	doc, version, err := c.ready(ctx, name, "")
 	if err != nil {
@@ -158,7 +158,7 @@ type Listed struct {
 	Err        error
 }
 
-// List returns all topics that are ready, and those whose definition can't be used, sorted by name.
+// List returns the ready topics, and those with an unusable definition, sorted by name.
 func (c *Catalog) List(ctx context.Context) ([]Listed, error) {
 	snap, err := c.reg.List(ctx, prefix)
 	if err != nil {
@@ -177,15 +177,15 @@ func (c *Catalog) List(ctx context.Context) ([]Listed, error) {
 	return list, nil
 }
 
-// Delete removes a topic and its records; with a life only that one. ErrNotFound when there is none,
-// ErrAnotherLife when the name has another by now.
+// Delete removes a topic and its records; with a topic ID (life) only that one. ErrNotFound when
+// there is none, ErrAnotherLife when another topic has the name.
 func (c *Catalog) Delete(ctx context.Context, name, life string) error {
 	return c.DeleteUnless(ctx, name, life, nil)
 }
 
-// DeleteUnless is Delete that asks why not once the definition says that the topic is being deleted, so that no
-// group begins to consume it any more. What that returns is the error; when it is ErrConflict, the topic is
-// as it was before.
+// DeleteUnless is Delete that calls whyNot once the definition is marked as being deleted, so that no group
+// begins to consume it any more. An error of whyNot is returned; when it is ErrConflict, the topic is as it was
+// before.
 func (c *Catalog) DeleteUnless(ctx context.Context, name, life string, whyNot func(context.Context) error) error {
 	if err := CheckName(name); err != nil {
 		return err
@@ -198,14 +198,14 @@ func (c *Catalog) DeleteUnless(ctx context.Context, name, life string, whyNot fu
 		}
 		switch {
 		case begun && errors.Is(err, fault.NotFound):
-			return nil // somebody else has finished it
+			return nil // another process has finished it
 		case err != nil:
 			return err
 		}
 		life = doc.Life
 		was := doc.State
 		if was != Deleting || !marked {
-			doc.State = Deleting // anew, if somebody else said so: he can't take it back then
+			doc.State = Deleting // anew, so that another deletion can't take its mark back
 			version, err = c.put(ctx, doc, version)
 			if errors.Is(err, fault.Conflict) {
 				continue
@@ -225,13 +225,13 @@ func (c *Catalog) DeleteUnless(ctx context.Context, name, life string, whyNot fu
 		}
 		if err := c.finishDelete(ctx, doc, version); !errors.Is(err, fault.Conflict) {
 			return err
-		} // somebody else finishes it too
+		} // another process finishes it too
 	}
 }
 
-// takeBack ends a deletion of which nothing was done yet.
+// takeBack ends a deletion that has done nothing yet.
 func (c *Catalog) takeBack(ctx context.Context, doc *Document, was State, version registry.Version) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearTimeout) // nobody else would
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearTimeout) // no other process would
 	defer cancel()
 	doc.State = was
 	for {
@@ -239,12 +239,12 @@ func (c *Catalog) takeBack(ctx context.Context, doc *Document, was State, versio
 		case !errors.Is(err, fault.Conflict):
 			return err
 		case !errors.Is(err, fault.Unknown):
-			return nil // somebody else goes on with it, or it was done by a write whose answer was lost
+			return nil // another process goes on with it, or a write did it whose answer was lost
 		}
 	}
 }
 
-// Life is that of a topic, also of one that is half made or half deleted.
+// Life returns the ID of a topic, also of a half-made or half-deleted one.
 func (c *Catalog) Life(ctx context.Context, name string) (string, error) {
 	if err := CheckName(name); err != nil {
 		return "", err
@@ -273,8 +273,8 @@ func (c *Catalog) finishDelete(ctx context.Context, doc *Document, version regis
 	return c.drop(ctx, doc, version)
 }
 
-// clearGroups removes the groups of a topic whose records are gone: those that came while somebody deleted it who
-// died then. What they say would be taken for progress in the next topic of the name.
+// clearGroups removes the groups of a topic whose records are gone: those that came during an interrupted
+// deletion. Their progress would be taken for progress in the next topic of the name.
 func (c *Catalog) clearGroups(ctx context.Context, name string) error {
 	groups, err := protocol.ListGroups(ctx, c.reg)
 	for i := 0; i < len(groups) && err == nil; i++ {
@@ -285,7 +285,7 @@ func (c *Catalog) clearGroups(ctx context.Context, name string) error {
 		var m protocol.Meta
 		switch m, err = g.Meta(ctx); {
 		case errors.Is(err, fault.NotFound), errors.Is(err, fault.Corrupt), errors.Is(err, fault.Invalid):
-			err = nil // gone meanwhile, or nobody can say whose it is
+			err = nil // gone meanwhile, or its topic is unknown
 		case err == nil && m.Topic == name:
 			err = g.Within(m.Life).Destroy(ctx)
 		}
@@ -325,14 +325,14 @@ func (c *Catalog) decode(e registry.Entry) (*Document, error) {
 	return doc, nil
 }
 
-// store writes the definition if it still has version. A write of unknown fate counts as a
+// store writes the definition if it still has version. A write of unknown outcome counts as a
 // conflict: the caller reads again and goes on from what it finds.
 func (c *Catalog) store(ctx context.Context, doc *Document, version registry.Version) error {
 	_, err := c.put(ctx, doc, version)
 	return err
 }
 
-// put is store, and returns the version that it has then.
+// put is store, and returns the new version.
 func (c *Catalog) put(ctx context.Context, doc *Document, version registry.Version) (registry.Version, error) {
 	doc.Format = format
 	value, err := json.Marshal(doc)

@@ -22,7 +22,8 @@ func (t *Topic) Describe(ctx context.Context) (api.Topic, error) {
 	return info, nil
 }
 
-// Summaries lists all topics, sorted by name. One whose definition can't be read says so in Damaged, and has only a name.
+// Summaries lists all topics, sorted by name. One with an unreadable definition says so in Damaged, and has only a
+// name.
 func (c *Catalog) Summaries(ctx context.Context) ([]api.TopicSummary, error) {
 	list, err := c.List(ctx)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package topic makes composite topics of the storage topics of a commit log: an ordered list of
-// them, a produce pointer, and a router from keys to partitions. The definition is one document
-// in the registry, changed by compare-and-set.
+// them, a produce pointer, and a router from keys to partitions. The definition is one document in
+// the registry, changed by compare-and-set.
 package topic
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// MaxNameBytes and MaxNamespaceBytes leave room for each other, and for the index and the life, in the
-// names of storage topics.
+// MaxNameBytes and MaxNamespaceBytes leave room for each other, and for the index and the topic ID, in
+// the names of storage topics.
 const (
 	MaxNameBytes      = 128
 	MaxNamespaceBytes = 48
@@ -26,12 +26,12 @@ const (
 
 const format = 1 // of a definition
 
-// State is where a topic is in its life. Creation and deletion touch the log and the registry;
-// the state lets the next process finish what a crash interrupted.
+// State is the state of a topic. Creation and deletion touch the log and the registry; the state
+// lets the next process finish what a crash interrupted.
 type State string
 
-// The states. Creating and deleting a topic touch two stores, so whoever comes next finishes what a crash
-// has interrupted.
+// The states. Creation and deletion touch two stores, so the next process finishes what a crash has
+// interrupted.
 const (
 	Creating State = "creating"
 	Ready    State = "ready"
@@ -43,16 +43,16 @@ type Storage struct {
 	Name       string `json:"name"` // in the commit log
 	Partitions int    `json:"partitions"`
 	K          int    `json:"k"` // how many times the partitions grew over the first storage topic of its line
-	// ID is what the log calls the one that was made, among those that may get its name; "": it tells
-	// none, or the definition is older than that. See ReplacedError.
+	// ID is the log's own identity of the storage topic that was made, among those that may get its
+	// name; "": the log has none, or the definition is older than that. See ReplacedError.
 	ID string `json:"id,omitempty"`
 	// Creating: its definition is there, the storage topic may not be. It takes no records yet.
 	Creating bool `json:"creating,omitempty"`
 	// Ends are the final ends of its partitions; nil: it was not sealed.
 	Ends []int64 `json:"ends,omitempty"`
-	// Spent: those after it hold as many bytes as the topic keeps. What is in it goes by itself.
+	// Spent: those after it hold as many bytes as the topic keeps. Its records go by themselves.
 	Spent bool `json:"spent,omitempty"`
-	// Retired: it is gone, and nobody needs it. Its place stays; those before it are retired too.
+	// Retired: it is gone, and needed no more. Its place stays; those before it are retired too.
 	Retired bool `json:"retired,omitempty"`
 	// Clearing: it is retired, and something of it may still be there.
 	Clearing bool `json:"clearing,omitempty"`
@@ -66,7 +66,7 @@ type Document struct {
 	State          State     `json:"state"`
 	Storage        []Storage `json:"storage"`
 	Produce        int       `json:"produce"`             // index of the storage topic that takes new records
-	Switching      bool      `json:"switching,omitempty"` // the one under the pointer is being sealed; the next takes over
+	Switching      bool      `json:"switching,omitempty"` // the present one is being sealed; the next takes over
 	Router         Router    `json:"router"`
 	Hash           Hash      `json:"hash"`
 	RetentionBytes int64     `json:"retention_bytes,omitempty"` // of each storage topic, and less of a spent one; 0 keeps all
@@ -78,11 +78,11 @@ type Document struct {
 	Before  *Retention `json:"retention_before,omitempty"`
 	Created int64      `json:"created"`         // Unix ms
 	Moved   *Moved     `json:"moved,omitempty"` // nil: it is here
-	// Internal is what the topic belongs to, as messages name it; "": to its users. See CheckPublic.
+	// Internal is the owner of the topic, as messages name it; "": its users. See CheckPublic.
 	Internal string `json:"internal,omitempty"`
 }
 
-// Config is what a topic is created with.
+// Config is the configuration of a new topic.
 type Config struct {
 	Partitions     int    // of the first storage topic; required
 	Router         Router // default Modulo
@@ -90,11 +90,11 @@ type Config struct {
 	RetentionBytes int64  // of each storage topic; a sealed one goes when those after it hold as many; 0 keeps all
 	RetentionAgeMS int64  // 0 keeps all
 	RetentionForce bool   // let retention drop what a group has not processed yet
-	// Life takes up the storage topics of a life that the log holds and no registry defines any more.
-	// "": the topic begins empty, with a life of its own.
+	// Life is the topic ID of storage topics that the log holds without a definition: the new topic
+	// takes them up. "": the topic begins empty, with its own ID.
 	Life string
-	// Internal, when not "", is what the topic is a part of, as messages name it. Only that writes to it,
-	// by the storage topic, and changes it.
+	// Internal, when not "", is the owner of the topic, as messages name it. Only the owner changes it,
+	// and writes to it, by the storage topic.
 	Internal string
 }
 
@@ -128,7 +128,7 @@ func (c Config) Validate(name string) error {
 	return errors.Join(errs...)
 }
 
-// CheckNamespace says whether name can be a namespace; "" is the default one.
+// CheckNamespace checks that name can be a namespace; "" is the default one.
 func CheckNamespace(name string) error {
 	if len(name) > MaxNamespaceBytes {
 		return fmt.Errorf("namespace %.20q has %d bytes; at most %d are allowed: %w", name, len(name), MaxNamespaceBytes, fault.Invalid)
@@ -139,7 +139,7 @@ func CheckNamespace(name string) error {
 	return nil
 }
 
-// CheckName says whether name can name a topic.
+// CheckName checks that name can name a topic.
 func CheckName(name string) error {
 	if len(name) == 0 || len(name) > MaxNameBytes {
 		return fmt.Errorf("topic name %.20q has %d bytes; expected 1 to %d: %w", name, len(name), MaxNameBytes, fault.Invalid)
@@ -153,8 +153,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// CheckPublic is ErrConflict for an internal topic: what it belongs to knows its records by their places,
-// so nobody else may write to it, grow it, let some of it go, or move it away.
+// CheckPublic is ErrConflict for an internal topic: its owner knows its records by their places, so no
+// other may write to it, grow it, drop from it, or move it away.
 func (d *Document) CheckPublic() error { return internal(d.Name, d.Internal) }
 
 func internal(name, owner string) error {
@@ -188,7 +188,7 @@ func decode(key string, value []byte) (*Document, error) {
 	if err != nil || d.Format < format {
 		return nil, fmt.Errorf("registry key %q: expected a topic definition of format %d: %w", key, format, errors.Join(fault.Corrupt, err))
 	}
-	if prefix+d.Name != key { // whatever is stored for it would come to another key
+	if prefix+d.Name != key { // what is stored for it would come to another key
 		return nil, fmt.Errorf("registry key %q: the definition of a topic that is called %.*q: %w", key, MaxNameBytes, d.Name, fault.Corrupt)
 	}
 	if err := checkLife(d.Life); err != nil {
@@ -223,8 +223,8 @@ func decode(key string, value []byte) (*Document, error) {
 	return d, nil
 }
 
-// checkNames refuses storage topics that are not those of this topic, as a definition that was copied under another
-// name or into another namespace has them.
+// checkNames refuses storage topics of another topic, which a definition has that was copied from another name or
+// namespace.
 func (d *Document) checkNames(namespace string) error {
 	for i, st := range d.Storage {
 		name, want := st.Name, StorageName(namespace, d.Name, d.Life, i)
@@ -238,7 +238,7 @@ func (d *Document) checkNames(namespace string) error {
 	return nil
 }
 
-// visible is the definition without a storage topic that is still being made.
+// visible returns the definition without a storage topic that is still being made.
 func (d *Document) visible() *Document {
 	v := *d
 	if n := len(v.Storage); v.Storage[n-1].Creating && n > 1 {
@@ -259,7 +259,7 @@ func (d *Document) Unit(storage, partition int) int {
 	return partition
 }
 
-// Partition is the storage topic and the partition of a unit; ok is false when there is no such unit.
+// Partition returns the storage topic and the partition of a unit; ok is false when there is no such unit.
 func (d *Document) Partition(unit int) (storage, partition int, ok bool) {
 	for i := range d.Storage {
 		if n := d.Storage[i].Partitions; unit >= n {
@@ -271,8 +271,8 @@ func (d *Document) Partition(unit int) (storage, partition int, ok bool) {
 	return 0, 0, false
 }
 
-// Parents are the partitions of the storage topic before that can hold earlier records of the keys
-// of a partition; ok is false for the first storage topic.
+// Parents returns the partitions of the storage topic before that can hold earlier records of a
+// partition's keys; ok is false for the first storage topic.
 func (d *Document) Parents(storage, partition int) (_ Parents, ok bool) {
 	if storage == 0 {
 		return Parents{}, false
@@ -280,8 +280,8 @@ func (d *Document) Parents(storage, partition int) (_ Parents, ok bool) {
 	return d.Router.parents(d.Storage[storage-1], d.Storage[storage], partition), true
 }
 
-// End is the final end of a partition; -1: there is none yet. A retired one ends at 0: it is finished,
-// whoever asks.
+// End returns the final end of a partition; -1: none yet. A retired one ends at 0: it is finished for
+// every group.
 func (d *Document) End(storage, partition int) int64 {
 	if d.Storage[storage].Retired {
 		return 0

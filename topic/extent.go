@@ -11,8 +11,8 @@ import (
 	"github.com/ringfence/ringfence/commitlog"
 )
 
-// Extent is what a partition holds, estimated by the log or from reads. Offsets say little of it: a log may leave out
-// most of them, as Pulsar does, which counts on in another place with each ledger.
+// Extent is the content of a partition, as the log or some reads estimate it. Offsets say little of it: a log may
+// leave out most of them, as Pulsar does, which continues elsewhere with each ledger.
 type Extent struct {
 	commitlog.Bounds
 	Expired   int64     // what lies below is too old
@@ -20,15 +20,15 @@ type Extent struct {
 	stretches []stretch // in the order of their offsets
 }
 
-// stretch is a part of a partition of which the beginning was read. What lies between two of them is
-// known to be empty.
+// stretch is a part of a partition of which the beginning was read. Between two of them the
+// partition is empty.
 type stretch struct {
 	from, read     int64 // offsets of what was read
-	until          int64 // what was not read is taken to be like that
+	until          int64 // the unread rest is taken to be like what was read
 	records, bytes float64
 }
 
-// times is how much the whole stretch has of what was read of it.
+// times is the ratio of the whole stretch to what was read of it.
 func (s *stretch) times() float64 { return float64(s.until-s.from) / float64(s.read-s.from) }
 
 // unread estimates the bytes that were not read.
@@ -36,16 +36,16 @@ func (s *stretch) unread() float64 { return s.bytes * (s.times() - 1) }
 
 const (
 	sampleBytes = 64 << 10
-	// fineEnough is which part of all bytes may lie in a row without being read.
+	// fineEnough is the largest part of all bytes that may lie unread in a row.
 	fineEnough = 1.0 / 16
-	// mostReads is how many reads an estimate may take.
+	// mostReads bounds the reads of an estimate.
 	mostReads = 96
 )
 
 // extentsAtOnce is how many partitions are looked at together.
 const extentsAtOnce = 8
 
-// ExtentsOf is ExtentOf of each partition.
+// ExtentsOf is ExtentOf for each partition.
 func ExtentsOf(ctx context.Context, log *commitlog.Topic, partitions int, r Retention) ([]Extent, error) {
 	parts, errs := make([]Extent, partitions), make([]error, partitions)
 	limit := make(chan struct{}, extentsAtOnce)
@@ -66,7 +66,7 @@ func ExtentsOf(ctx context.Context, log *commitlog.Topic, partitions int, r Rete
 	return parts, nil
 }
 
-// ExtentOf finds how large a partition is, and what of it is too old.
+// ExtentOf estimates how large a partition is, and how much of it is too old.
 func ExtentOf(ctx context.Context, log *commitlog.Topic, partition int, r Retention) (Extent, error) {
 	var e Extent
 	var err error
@@ -92,7 +92,7 @@ func ExtentOf(ctx context.Context, log *commitlog.Topic, partition int, r Retent
 	return e, err
 }
 
-// know takes over what the log says.
+// know takes over what the log reports.
 func (e *Extent) know(stretches []commitlog.Stretch) {
 	for _, s := range stretches {
 		e.stretches = append(e.stretches, stretch{from: s.From, read: s.Until, until: s.Until, records: s.Records, bytes: s.Bytes})
@@ -100,7 +100,7 @@ func (e *Extent) know(stretches []commitlog.Stretch) {
 	}
 }
 
-// measure reads where the most bytes are not read yet, until that is little enough.
+// measure reads where the most bytes are unread, until few enough are.
 func (e *Extent) measure(read func(int64, []commitlog.Record) ([]commitlog.Record, int64, error)) error {
 	var recs []commitlog.Record
 	at, end, into := e.First, e.Next, 0
@@ -169,7 +169,7 @@ func (e *Extent) After(bytes float64) int64 {
 	return at
 }
 
-// Count is how many records lie between two offsets, and of how many bytes.
+// Count estimates the records between two offsets, and their bytes.
 func (e *Extent) Count(from, to int64) (records, bytes int64) {
 	r, b := 0.0, 0.0
 	for i := range e.stretches {

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	followSweep = 30 * time.Second // between two looks though nothing was heard
+	followSweep = 30 * time.Second // between two looks without a hint
 	followRetry = time.Second      // after a failure
 	// resumeAfter is how long a switch, a change of the retention, or a retirement may be half done before a
 	// consumer finishes it.
@@ -50,7 +50,7 @@ func follow(ctx context.Context, t *Topic, logger *slog.Logger, changed func()) 
 	return nil
 }
 
-// heed refreshes at each hint until the watch ends or the registry fails, and lets look see each
+// heed refreshes at each hint until the watch ends or the registry fails, and calls look for each
 // view that may be new.
 func (t *Topic) heed(ctx context.Context, hints <-chan struct{}, look func()) error {
 	for {

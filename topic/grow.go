@@ -11,19 +11,19 @@ import (
 )
 
 // How a topic grows. AddStorage appends a storage topic; it changes nothing for producers. Switch
-// lets new records go to the next storage topic, in steps of which each leaves a definition that
-// anybody can go on from:
+// lets new records go to the next storage topic, in steps. Any process can go on from the
+// definition that each step leaves:
 //
-//  1. Switching is set: somebody wants it.
-//  2. The storage topic under the pointer is sealed. From here on no process can append to it,
-//     also none that was stopped and has never heard of the switch.
-//  3. Its ends are stored, the pointer moves on and Switching is cleared, in one write.
+// 1. Switching is set: a switch is wanted. 2. The storage topic under the pointer is sealed. From
+// here on no process can append to it,
+//     not even one that was stopped and has never heard of the switch.
+// 3. Its ends are stored, the pointer moves on and Switching is cleared, in one write.
 //
 // A producer that is refused between 2 and 3 does step 3 itself, see Topic.
 
-// AddStorage adds a storage topic of that many partitions to a topic, behind those that it has, and
-// returns the new definition. What a crash left of an earlier addition is finished first; it is the
-// one asked for when it has as many partitions. ErrNotFound for an unknown topic.
+// AddStorage adds a storage topic of that many partitions to a topic, behind the others, and
+// returns the new definition. It first finishes an earlier addition that a crash interrupted; with
+// as many partitions, that is the one asked for. ErrNotFound for an unknown topic.
 func (c *Catalog) AddStorage(ctx context.Context, name string, partitions int) (*Document, error) {
 	if err := checkPartitions(name, partitions); err != nil {
 		return nil, err
@@ -95,10 +95,9 @@ func (c *Catalog) finishAdd(ctx context.Context, doc *Document, version registry
 	return c.storeMade(ctx, doc, version, last)
 }
 
-// Switch moves the produce pointer from where it finds it to the next storage topic and returns the
-// new definition. A switch that a crash interrupted, or that somebody else does at the same time,
-// is the one asked for. ErrConflict when there is no next storage topic: the pointer stays at the
-// last.
+// Switch moves the produce pointer from its present place to the next storage topic and returns the
+// new definition. It joins a switch that a crash interrupted, or that another process does at the
+// same time. ErrConflict when there is no next storage topic: the pointer stays at the last.
 func (c *Catalog) Switch(ctx context.Context, name string) (*Document, error) {
 	life := ""
 	for from := -1; ; {
@@ -128,7 +127,7 @@ func (c *Catalog) Switch(ctx context.Context, name string) (*Document, error) {
 	}
 }
 
-// finishSwitch does what is left of a switch.
+// finishSwitch does the rest of a switch.
 func (c *Catalog) finishSwitch(ctx context.Context, doc *Document, version registry.Version) error {
 	st, err := c.log.Topic(ctx, doc.Storage[doc.Produce].Name)
 	if err != nil {
@@ -171,8 +170,8 @@ func (c *Catalog) past(ctx context.Context, name, life string, sealed int) (*Doc
 	}
 }
 
-// Resume finishes what somebody began in a life of a topic and may have died over: a switch, a change
-// of its retention, or a retirement. Most times there is none.
+// Resume finishes what another process may have left half done in a topic of that ID: a switch, a
+// change of its retention, or a retirement. Most times there is none.
 func (c *Catalog) Resume(ctx context.Context, name, life string) error {
 	doc, version, err := c.here(ctx, name, life)
 	if err == nil && doc.Altering {
@@ -182,7 +181,7 @@ func (c *Catalog) Resume(ctx context.Context, name, life string) error {
 	}
 	if err == nil && doc.Clearing() {
 		if err = c.clearRetired(ctx, doc, version); errors.Is(err, fault.Conflict) {
-			err = nil // somebody else goes on
+			err = nil // another process goes on
 		}
 		if err == nil {
 			doc, version, err = c.here(ctx, name, life)
@@ -194,10 +193,10 @@ func (c *Catalog) Resume(ctx context.Context, name, life string) error {
 	if err := c.finishSwitch(ctx, doc, version); !errors.Is(err, fault.Conflict) {
 		return err
 	}
-	return nil // somebody else has finished it; a later switch is not ours to do
+	return nil // another process has finished it; a later switch is not ours to do
 }
 
-// here is ready of a topic that was not moved to another log.
+// here is ready, for a topic that was not moved to another log.
 func (c *Catalog) here(ctx context.Context, name, life string) (*Document, registry.Version, error) {
 	doc, version, err := c.ready(ctx, name, life)
 	if err == nil {
@@ -206,7 +205,7 @@ func (c *Catalog) here(ctx context.Context, name, life string) (*Document, regis
 	return doc, version, err
 }
 
-// public is here of a topic that is no part of something.
+// public is here, for a topic without an owner.
 func (c *Catalog) public(ctx context.Context, name, life string) (*Document, registry.Version, error) {
 	doc, version, err := c.here(ctx, name, life)
 	if err == nil {
@@ -215,7 +214,7 @@ func (c *Catalog) public(ctx context.Context, name, life string) (*Document, reg
 	return doc, version, err
 }
 
-// ready is load of a topic that is neither half created nor half deleted, and in that life; "" is any.
+// ready is load, for a topic of that ID that is neither half created nor half deleted; "" is any ID.
 func (c *Catalog) ready(ctx context.Context, name, life string) (*Document, registry.Version, error) {
 	if err := CheckName(name); err != nil {
 		return nil, "", err

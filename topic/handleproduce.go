@@ -8,7 +8,7 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// Produce appends a record to the topic of a name, in whatever life that is, see Topic.Produce.
+// Produce appends a record to whatever topic has the name, see Topic.Produce.
 func (h *Handles) Produce(ctx context.Context, name string, r commitlog.Record) (Position, error) {
 	for {
 		t, err := h.Open(ctx, name)
@@ -19,11 +19,10 @@ func (h *Handles) Produce(ctx context.Context, name string, r commitlog.Record) 
 		if !errors.Is(err, fault.NotFound) || !errors.Is(t.Refresh(ctx), ErrAnotherLife) {
 			return at, err
 		}
-	} // it is not stored, and another topic has the name: this record is meant for that
+	} // it is not stored, and another topic has the name: the record is meant for that one
 }
 
-// Home is the index of the storage topic of the topic of a name that an idempotent producer belongs to
-// which begins now.
+// Home returns the index of the storage topic that is home to an idempotent producer which begins now.
 func (h *Handles) Home(ctx context.Context, name string) (int, error) {
 	for {
 		t, err := h.Open(ctx, name)

@@ -9,9 +9,9 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// Handles keeps the topics that a client has open, one handle of each name. A handle is of one life of
-// its topic: when another one has the name, the next use opens that, and whoever still uses the old handle
-// keeps it until Close. Its methods may be called concurrently.
+// Handles keeps the open topics of a client, one handle for each name. A handle belongs to one topic ID:
+// when another topic has the name, the next use opens that, and users of the old handle keep it until
+// Close. Its methods may be called concurrently.
 type Handles struct {
 	catalog *Catalog
 
@@ -29,7 +29,7 @@ func NewHandles(c *Catalog) *Handles {
 // Catalog is where the topics are defined.
 func (h *Handles) Catalog() *Catalog { return h.catalog }
 
-// Close closes all; then nothing can be opened any more, which is fault.Closed.
+// Close closes all; after that, opening a topic is fault.Closed.
 func (h *Handles) Close() error {
 	h.mu.Lock()
 	all := h.ended
@@ -95,8 +95,8 @@ func (h *Handles) Current(ctx context.Context, name string) (*Topic, error) {
 	}
 }
 
-// leave lets the next use of a topic open it anew, as this one may be gone. Whoever uses the handle
-// keeps it until Close.
+// leave makes the next use of a topic open it anew, as this one may be gone. Users of the handle
+// keep it until Close.
 func (h *Handles) leave(name string, t *Topic) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -106,7 +106,7 @@ func (h *Handles) leave(name string, t *Topic) {
 	}
 }
 
-// Forget closes the handle of a topic that was deleted, so that the next use opens anew.
+// Forget closes the handle of a deleted topic, so that the next use opens anew.
 func (h *Handles) Forget(name string) {
 	h.mu.Lock()
 	t := h.topics[name]

@@ -24,7 +24,7 @@ const (
 	FNV1a Hash = "fnv1a"
 )
 
-// Sum is the number of a key.
+// Sum returns the number of a key.
 func (h Hash) Sum(key []byte) uint64 {
 	switch h {
 	case Murmur2:

@@ -10,11 +10,11 @@ import (
 )
 
 // A log knows an idempotent producer by its numbers in the partitions of one storage topic. So a
-// producer belongs to one, its home, and says so with each message: it is sent there and nowhere else,
-// also after the topic was switched, by whatever process. The home stores it once, or acknowledges it
-// again, or refuses it as sealed: then it surely is nowhere, and its producer goes on with a new ID in
-// the storage topic that takes new records by then. Nothing is carried from one storage topic to the
-// next, so nobody has to remember what was.
+// producer belongs to one, its home, and says so with each message: it is sent only there, also after
+// a switch of the topic, by any process. The home stores it once, or acknowledges it again, or refuses
+// it as sealed: then it surely is nowhere, and its producer goes on with a new ID in the storage topic
+// that takes new records by then. No state moves from one storage topic to the next, so none has to be
+// remembered.
 
 // ProduceOptions are the options of Produce and ProduceAsync; nil is none.
 type ProduceOptions struct {
@@ -32,11 +32,11 @@ func (m *message) identify(opts *ProduceOptions) {
 	}
 }
 
-// idempotent says whether the message has an identity.
+// idempotent reports whether the message has an identity.
 func (m *message) idempotent() bool { return m.opts != nil }
 
-// Home is the index of the storage topic that takes new records, read anew: where a producer that
-// begins now belongs. A switch that somebody died over is finished. ErrConflict when the topic was moved.
+// Home returns the index of the storage topic that takes new records, read anew: the home of a producer
+// that begins now. It finishes an interrupted switch. ErrConflict when the topic was moved.
 func (t *Topic) Home(ctx context.Context) (int, error) {
 	for {
 		if err := t.Refresh(ctx); err != nil {
@@ -52,8 +52,8 @@ func (t *Topic) Home(ctx context.Context) (int, error) {
 	}
 }
 
-// early says that a message belongs to a storage topic that takes over just now: it must wait for
-// what is being carried there.
+// early reports whether a message's storage topic is just taking over: it must wait for what is
+// being carried there.
 func (m *message) early(g *generation) bool {
 	return m.idempotent() && m.home > g.storage && m.home <= m.t.Document().Produce && m.t.carryOn(g)
 }
@@ -70,7 +70,7 @@ func (m *message) number(ctx context.Context) {
 	v.storage[m.home].AppendAsync(ctx, at, m.recs, m.opts, m.stored)
 }
 
-// atHome is the partition of a message. It has to be the same whenever the message is sent.
+// atHome returns the partition of a message, the same whenever it is sent.
 func (m *message) atHome(doc *Document) (int, error) {
 	switch {
 	case m.home < 0 || m.home >= len(doc.Storage):
@@ -92,8 +92,8 @@ func (m *message) atHome(doc *Document) (int, error) {
 	return m.partition, nil
 }
 
-// settle takes the answer of the home. Behind what it refused as sealed it finds a gap, which is no
-// mistake of the producer.
+// settle handles the answer of the home. Behind a message that it refused as sealed it finds a gap,
+// which is no mistake of the producer.
 func (m *message) settle(first int64, err error) {
 	past := m.storage < m.g.storage || m.g.closed.Load()
 	switch {
@@ -114,7 +114,7 @@ func (m *message) settle(first int64, err error) {
 	}
 }
 
-// forgotten is the answer of a home that is gone.
+// forgotten is the answer when the home is gone.
 func (m *message) forgotten() error {
 	return fmt.Errorf("topic %q: storage topic %d, where producer %x began, was retired; nothing was stored now, and nobody knows whether it was before: %w",
 		m.t.name, m.home, m.opts.Producer.ID, fault.Forgotten)

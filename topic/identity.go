@@ -9,9 +9,9 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// ReplacedError says that a storage topic is not the one that was made for its topic: somebody deleted it
-// past Ringfence and made another one of its name. Positions of groups mean other records there, so
-// nothing is read from it or written to it. It is fault.Corrupt.
+// ReplacedError says that a storage topic is not the one that was made for its topic: it was deleted past
+// Ringfence, and another one made of its name. Positions of groups mean other records there, so it is
+// neither read nor written. It is fault.Corrupt.
 type ReplacedError struct {
 	Topic, Storage string
 	Want, Found    string // what the log calls it, or its shape
@@ -26,18 +26,18 @@ func (e *ReplacedError) Error() string {
 // Is makes it fault.Corrupt.
 func (e *ReplacedError) Is(target error) bool { return target == fault.Corrupt }
 
-// identify notes which storage topic was made for a definition. A log that tells none leaves it without.
+// identify notes which storage topic was made for a definition. A log without identities leaves none.
 func (c *Catalog) identify(ctx context.Context, doc *Document, i int) error {
 	id, err := c.log.TopicID(ctx, doc.Storage[i].Name)
-	if err != nil && !errors.Is(err, fault.NotFound) { // gone already: whoever deleted it has the definition too
+	if err != nil && !errors.Is(err, fault.NotFound) { // gone already: its deleter has the definition too
 		return fmt.Errorf("storage topic %q of topic %q: %w", doc.Storage[i].Name, doc.Name, err)
 	}
 	doc.Storage[i].ID = id
 	return nil
 }
 
-// checkSame is a *ReplacedError when st is not the storage topic that the definition means. One without
-// an identity, here or there, is known by its partitions alone: no log takes any away.
+// checkSame is a *ReplacedError when st is not the storage topic that the definition means. Without an
+// identity on either side only the partitions are compared: no log takes any away.
 func (d *Document) checkSame(i int, st *commitlog.Topic) error {
 	s, found, partitions := d.Storage[i], st.ID(), st.Config().Partitions
 	switch {

@@ -13,23 +13,23 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
-// A name may have several topics one after another. Each is a life with an ID of its own, which is in
-// the names of its storage topics: whoever was stopped in the middle of a step and goes on in a later
-// life finds nothing of that under the names that it knows.
+// A name may have several topics one after another. Each has its own ID (its life), which is in the
+// names of its storage topics: a process that was stopped in the middle of a step, and goes on when
+// another topic has the name, finds nothing of that under the names that it knows.
 
 // ErrAnotherLife says that the topic that was opened, or was being changed, is gone, and that another
 // one has its name. It is fault.NotFound.
 var ErrAnotherLife = fmt.Errorf("it was deleted, and another topic has its name now: %w", fault.NotFound)
 
-// lifeBytes is how long an ID is: 40 random bits.
+// lifeBytes is the length of an ID: 40 random bits.
 const lifeBytes = 8
 
 var lifePattern = regexp.MustCompile(`^[a-z0-9]{1,16}$`)
 
-// NewLife makes the ID of a life.
+// NewLife makes the ID of a topic.
 func NewLife() string { return strings.ToLower(rand.Text()[:lifeBytes]) }
 
-// checkLife says whether life can be the ID of one.
+// checkLife checks that life can be a topic ID.
 func checkLife(life string) error {
 	if !lifePattern.MatchString(life) {
 		return fmt.Errorf("life %.20q of a topic; expected 1 to 16 lower case letters and digits: %w", life, fault.Invalid)
@@ -37,9 +37,9 @@ func checkLife(life string) error {
 	return nil
 }
 
-// StorageName is the name that storage topic i of a life of a topic has in a log, which knows no
-// namespaces: payments..0.k3m9q2xt, or eu..payments..0.k3m9q2xt. Neither a namespace nor the name of a
-// topic contains "..", so no two topics share one.
+// StorageName names storage topic i of a topic ID in a log, which knows no namespaces:
+// payments..0.k3m9q2xt, or eu..payments..0.k3m9q2xt. Neither a namespace nor the name of a topic
+// contains "..", so no two topics share one.
 func StorageName(namespace, topic, life string, i int) string {
 	if namespace != "" {
 		namespace += ".."
@@ -47,14 +47,14 @@ func StorageName(namespace, topic, life string, i int) string {
 	return fmt.Sprintf("%s%s..%d.%s", namespace, topic, i, life)
 }
 
-// IsStorage says whether name is that of a storage topic called short, which is the same without the
-// life: payments..0 for payments..0.k3m9q2xt.
+// IsStorage reports whether name is that of a storage topic called short, which is the same without
+// the topic ID: payments..0 for payments..0.k3m9q2xt.
 func IsStorage(name, short string) bool {
 	life, ok := strings.CutPrefix(strings.TrimSuffix(name, movedSuffix), short+".")
 	return name == short || ok && lifePattern.MatchString(life)
 }
 
-// inLife is nil when d is of the life that was begun with; "" begins with any.
+// inLife is nil when d has the ID that was begun with; "" begins with any.
 func (d *Document) inLife(life string) error {
 	if life != "" && d.Life != life {
 		return fmt.Errorf("topic %q: %w", d.Name, ErrAnotherLife)
@@ -62,18 +62,18 @@ func (d *Document) inLife(life string) error {
 	return nil
 }
 
-// clearTimeout is how long whoever was to end may take to clear what he has made.
+// clearTimeout bounds how long an ending process takes to clear what it has made.
 const clearTimeout = 5 * time.Second
 
-// clear removes a storage topic that was made for a definition that is not there any more, or is being
-// deleted: its deleter may have looked before it was made. Its name is of that life alone.
+// clear removes a storage topic whose definition is gone or being deleted: the deletion may have
+// looked before the storage topic was made. Its name is of that topic ID alone.
 func (c *Catalog) clear(ctx context.Context, made *Document, i int) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearTimeout) // nobody else would
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearTimeout) // no other process would
 	defer cancel()
 	doc, _, err := c.load(ctx, made.Name)
 	switch {
 	case err == nil && doc.Life == made.Life && doc.State != Deleting:
-		return nil // somebody else goes on with it
+		return nil // another process goes on with it
 	case err != nil && !errors.Is(err, fault.NotFound):
 		return err
 	}
@@ -94,8 +94,8 @@ func (c *Catalog) storeMade(ctx context.Context, doc *Document, version registry
 	return c.unlessEnded(ctx, doc, i, err)
 }
 
-// unlessEnded is err. A ctx that has ended may have left storage topic i behind: the deletion of what it is made
-// for ends those who make it.
+// unlessEnded passes on err. If ctx has ended it clears storage topic i: a deletion of the topic's owner ends
+// the members that make it.
 func (c *Catalog) unlessEnded(ctx context.Context, doc *Document, i int, err error) error {
 	if err == nil || ctx.Err() == nil {
 		return err

@@ -11,23 +11,23 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// How producing goes on after a switch. The records of a key must not change places, though some
-// of them were refused by the sealed storage topic, some are still under way to it, and new ones
-// come all the time. So the generation is closed, everything that is under way is waited for, what
-// was refused is sent to the next storage topic in the order in which it came, then what came
-// meanwhile, and only then the next generation begins for everybody.
+// How producing goes on after a switch. The records of a key must keep their order, though some of
+// them were refused by the sealed storage topic, some are still under way to it, and new ones keep
+// coming. So the generation is closed, and everything under way is waited for. Then the refused
+// records go to the next storage topic in the order in which they came, then those that came
+// meanwhile, and only then the next generation begins.
 
-// Records that wait for the end of a switch, at most; more block.
+// Bounds of the records that wait for the end of a switch; more block.
 const (
 	maxWaiting      = 1 << 16
 	maxWaitingBytes = 64 << 20
 )
 
-// refused says whether an error of an append means that the message belongs elsewhere by now: the storage
-// topic is sealed, or it is not there any more, and may have been retired.
+// refused reports whether an error of an append means that the message belongs elsewhere by now: the
+// storage topic is sealed, or gone, and may have been retired.
 func refused(err error) bool { return errors.Is(err, fault.Sealed) || errors.Is(err, fault.NotFound) }
 
-// refuse takes a message back that a storage topic did not take.
+// refuse takes back a message that a storage topic did not take.
 func (g *generation) refuse(m *message, why error) {
 	if errors.Is(why, fault.NotFound) {
 		g.missing.CompareAndSwap(nil, &why)
@@ -42,8 +42,8 @@ func (g *generation) refuse(m *message, why error) {
 	g.leave()
 }
 
-// carryOn ends a generation: its messages are carried on by a goroutine that Close joins. It is
-// false when the topic was closed.
+// carryOn ends a generation: a goroutine that Close joins carries its messages on. It is false when
+// the topic was closed.
 func (t *Topic) carryOn(g *generation) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -69,7 +69,7 @@ func (t *Topic) aside(f func()) bool {
 	return true
 }
 
-// wait queues a message behind the switch that is going on; false when that is over.
+// wait queues a message behind the present switch; false when that is over.
 func (g *generation) wait(ctx context.Context, t *Topic, m *message) bool {
 	size := 0
 	for i := range m.recs {
@@ -106,7 +106,7 @@ func (t *Topic) move(g *generation) {
 		<-g.drained // the handles are being closed, which ends what is in flight
 		err = errors.Join(err, fmt.Errorf("topic %q: %w", t.name, fault.Closed))
 	}
-	// No lock: nothing is in flight, so that nothing is refused any more.
+	// No lock: nothing is in flight, so nothing more is refused.
 	byTicket(g.refused)
 	next := newGeneration(v)
 	next.inflight.Add(1) // keeps it from being drained until all of this is in it
@@ -129,7 +129,7 @@ func (t *Topic) move(g *generation) {
 	t.release()
 }
 
-// forward sends messages to the next generation, or tells them that there is none.
+// forward sends messages to the next generation, or fails them with err.
 func (t *Topic) forward(next *generation, messages []*message, err error) {
 	for _, m := range messages {
 		if err != nil {
@@ -155,7 +155,7 @@ func byTicket(messages []*message) {
 
 // past finds the view in which the pointer is past the generation, and finishes the switch for that
 // if need be. It goes on while the registry does not answer. On an error the view is the old one:
-// whoever produces next tries again.
+// the next producer tries again.
 func (t *Topic) past(g *generation) (*view, error) {
 	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
 		var err error
@@ -168,7 +168,7 @@ func (t *Topic) past(g *generation) (*view, error) {
 		}
 		v := t.view.Load()
 		if missing != nil && err == nil && v.doc.Produce <= g.storage {
-			return v, *missing // it was not retired: somebody has deleted it
+			return v, *missing // it was not retired, but deleted
 		}
 		if err == nil && v.doc.Produce > g.storage {
 			return v, nil

@@ -8,8 +8,8 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// Moved says of a topic that it is at another log now, or on its way there. Nothing may open it again
-// here: what is stored here then, nobody would ever consume.
+// Moved says that a topic is at another log, or on its way there. Nothing may open it again here:
+// what was stored here from then on would never be consumed.
 type Moved struct {
 	To   string `json:"to"`   // the name of that log, without a password
 	Done bool   `json:"done"` // false: the move was begun, and can still be abandoned
@@ -30,9 +30,9 @@ func (d *Document) CheckHere() error {
 	return fmt.Errorf("topic %q %s moved to %s; go on there, with its log and its registry: %w", d.Name, what, to, fault.Conflict)
 }
 
-// Mark notes that a life of a topic moves, or has moved, to another log; nil takes back that it does.
-// ErrConflict when it moves to another one already, or what is done would be taken back, and for an
-// internal topic.
+// Mark notes that a topic of that ID moves, or has moved, to another log; nil takes that back.
+// ErrConflict when it moves to another one already, when a finished move would be taken back, and for
+// an internal topic.
 func (c *Catalog) Mark(ctx context.Context, name, life string, moved *Moved) error {
 	for {
 		doc, version, err := c.ready(ctx, name, life)

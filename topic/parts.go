@@ -8,8 +8,8 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// Parts are the topics that are a part of one owner, see Config.Internal. An owner makes, uses and deletes its
-// topics through here: a topic of users, or of another owner, may have the name, and stays as it is.
+// Parts are the topics of one owner, see Config.Internal. An owner makes, uses and deletes its topics through
+// here: a topic of users, or of another owner, may have the name, and stays as it is.
 type Parts struct {
 	catalog *Catalog
 	owner   string
@@ -18,10 +18,10 @@ type Parts struct {
 // ErrNotPart is for a topic that has another owner. It is fault.Conflict.
 var ErrNotPart = fmt.Errorf("it has another owner: %w", fault.Conflict)
 
-// Parts returns those of an owner, which is not "".
+// Parts returns the topics of an owner, which is not "".
 func (c *Catalog) Parts(owner string) Parts { return Parts{c, owner} }
 
-// Check is ErrNotPart for a topic that is not one of them. A topic has one owner for its life.
+// Check is ErrNotPart for a topic of another owner. A topic never changes its owner.
 func (p Parts) Check(d *Document) error {
 	if p.owner != "" && d.Internal == p.owner {
 		return nil
@@ -44,15 +44,15 @@ func (p Parts) Ensure(ctx context.Context, name string, cfg Config) (*Document, 
 	return doc, err
 }
 
-// TakeUp is Ensure for a part whose name was never given to another one: where the registry has forgotten the
-// topic, as a registry does that goes back, and the log has records of it, that topic goes on.
+// TakeUp is Ensure for a part whose name was never given to another one. If a registry that went back has
+// forgotten the topic, and the log has records of it, that topic goes on.
 func (p Parts) TakeUp(ctx context.Context, name string, cfg Config) (*Document, error) {
 	if _, _, err := p.catalog.load(ctx, name); errors.Is(err, fault.NotFound) {
 		lost, err := p.catalog.lost(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		if len(lost) == 1 { // of several nobody knows which
+		if len(lost) == 1 { // of several the right one is unknown
 			cfg.Life = lifeOf(lost[0])
 		}
 	}
@@ -72,10 +72,10 @@ func (p Parts) Delete(ctx context.Context, name string) error {
 	if err := p.catalog.Delete(ctx, name, doc.Life); !errors.Is(err, fault.NotFound) {
 		return err
 	}
-	return nil // it is gone already; what has the name by now was not meant
+	return nil // it is gone already; the present topic of the name was not meant
 }
 
-// List returns all of them, in whatever state, sorted by name. One that can't be read has no owner.
+// List returns all parts, in any state, sorted by name. An unreadable topic has no owner.
 func (p Parts) List(ctx context.Context) ([]*Document, error) {
 	snap, err := p.catalog.reg.List(ctx, prefix)
 	if err != nil {

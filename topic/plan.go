@@ -10,7 +10,7 @@ import (
 )
 
 // Plan plans a new storage topic of so many partitions and the switch to it, or with 0 the switch to the
-// next one that there is.
+// present next one.
 func (h *Handles) Plan(ctx context.Context, name string, partitions int, shards []int) (*api.TopicPlan, error) {
 	t, err := h.Current(ctx, name)
 	if err != nil {
@@ -26,8 +26,8 @@ func (h *Handles) Plan(ctx context.Context, name string, partitions int, shards 
 	return d.PlanSwitch(shards)
 }
 
-// PlanAdd plans a storage topic of that many partitions behind those that there are, and the switch
-// to it, for consumers with each of those shard counts.
+// PlanAdd plans another storage topic of that many partitions, and the switch to it, for consumers
+// with each of those shard counts.
 func (d *Document) PlanAdd(partitions int, shards []int) (*api.TopicPlan, error) {
 	if err := checkPartitions(d.Name, partitions); err != nil {
 		return nil, err
@@ -114,14 +114,13 @@ func (d *Document) remedy(shards int, from, to Storage) string {
 		base, multiple)
 }
 
-// recommended says whether so many partitions can be shared out evenly among the usual numbers of
-// members.
+// recommended reports whether the usual numbers of members can share so many partitions evenly.
 func recommended(n int) bool { return n <= 3 || n%4 == 0 || n%6 == 0 }
 
-// Shard is which of the shards owns a partition.
+// Shard is the shard that owns a partition.
 func Shard(p, partitions, shards int) int { return ((p+1)*shards - 1) / partitions }
 
-// keeps says whether every key stays in its shard.
+// keeps reports whether every key stays in its shard.
 func (r Router) keeps(shards int, from, to Storage) bool {
 	switch base := from.Partitions / from.K; {
 	case shards == 1 || from.Partitions == to.Partitions && (from.K == to.K || r == RangeRouter):
@@ -133,7 +132,7 @@ func (r Router) keeps(shards int, from, to Storage) bool {
 	}
 }
 
-// moved is the share of the keys that change their shard, by a look at many hashes.
+// moved estimates the share of keys that change their shard, from many hashes.
 func (r Router) moved(shards int, from, to Storage) float64 {
 	const looks = 20_000
 	n, h := 0, uint64(0)

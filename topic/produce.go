@@ -13,13 +13,13 @@ import (
 )
 
 // A message is appended in a generation: the time in which one storage topic takes the records. When the
-// pointer moves on, the generation closes: those that are under way are waited for, what was certainly not
-// appended is carried on in the order in which it came, then what came meanwhile, and only then does the next
-// generation let anybody in. So the records of a key keep their order over a switch, without a lock in the
-// way of an append (carrying on is in move.go).
+// pointer moves on, the generation closes. Messages under way are waited for, those that were certainly not
+// appended are carried on in the order in which they came, then those that came meanwhile, and only then the
+// next generation opens. So the records of a key keep their order over a switch, without a lock in the way of
+// an append (carrying on is in move.go).
 
 // Position is the place of a record. The offset is -1 for a message that an idempotent producer sent
-// again so late that nobody remembers where in the partition it is stored.
+// again so late that its offset in the partition is forgotten.
 type Position struct {
 	Topic     string `json:"topic"`
 	Storage   int    `json:"storage"`
@@ -39,10 +39,10 @@ type generation struct {
 	routing Routing
 
 	ticket   atomic.Uint64         // the order in which messages came
-	inflight atomic.Int64          // messages whose fate is not known
+	inflight atomic.Int64          // messages of unknown outcome
 	closed   atomic.Bool           // no message may be appended any more
 	drained  chan struct{}         // closed when it is closed and nothing is in flight
-	missing  atomic.Pointer[error] // that the storage topic is not there; nil: it was
+	missing  atomic.Pointer[error] // the error when the storage topic is not there; nil: it was
 	once     sync.Once             // of drained
 
 	mu      sync.Mutex
@@ -63,7 +63,7 @@ func newGeneration(v *view) *generation {
 	}
 }
 
-// begin takes part in a generation; false when it is closed.
+// begin adds a message to a generation; false when it is closed.
 func (g *generation) begin() (ticket uint64, ok bool) {
 	g.inflight.Add(1)
 	if g.closed.Load() {
@@ -73,14 +73,14 @@ func (g *generation) begin() (ticket uint64, ok bool) {
 	return g.ticket.Add(1), true
 }
 
-// leave says that the fate of a message is known.
+// leave says that the outcome of a message is known.
 func (g *generation) leave() {
 	if g.inflight.Add(-1) == 0 && g.closed.Load() {
 		g.once.Do(func() { close(g.drained) })
 	}
 }
 
-// close lets nothing more in. Who began before is waited for.
+// close lets nothing more in. Messages that have begun are waited for.
 func (g *generation) close() {
 	g.inflight.Add(1)
 	g.closed.Store(true)
@@ -95,7 +95,7 @@ type message struct {
 	key       []byte
 	partition int // asked for; AnyPartition
 	storage   int // the storage topic that it was sent to
-	at        int // and the partition of it
+	at        int // and its partition there
 	recs      []commitlog.Record
 	one       [1]commitlog.Record
 	home      int                      // of its producer, if it has one
@@ -137,8 +137,8 @@ func (t *Topic) Produce(ctx context.Context, key []byte, partition int, recs []c
 	return Position{t.name, g.storage, at, first}, nil
 }
 
-// answer sends a message and waits for its fate. It is not the way of most messages: what goes it may
-// be stored after the caller has given up, and used its memory for something else.
+// answer sends a message and waits for its outcome. Slow path: it copies the message, because the
+// append may outlive the caller's context.
 func (t *Topic) answer(ctx context.Context, m *message, send func()) (Position, error) {
 	type result struct {
 		at  Position
@@ -174,7 +174,7 @@ func (t *Topic) ProduceAsync(ctx context.Context, partition int, rec commitlog.R
 	t.send(ctx, m)
 }
 
-// send appends a message, or lets it wait for the end of a switch.
+// send appends a message, or makes it wait for the end of a switch.
 func (t *Topic) send(ctx context.Context, m *message) {
 	for {
 		g := t.gen.Load()
@@ -208,7 +208,7 @@ func (m *message) append(ctx context.Context, g *generation, ticket uint64) {
 	g.log.AppendAsync(ctx, m.at, m.recs, nil, m.stored)
 }
 
-// stored is the log's answer.
+// stored handles the log's answer.
 func (m *message) stored(first int64, err error) {
 	switch {
 	case m.idempotent():
@@ -222,7 +222,7 @@ func (m *message) stored(first int64, err error) {
 	}
 }
 
-// end tells the fate of a message that takes part in a generation.
+// end reports the outcome of a message that takes part in a generation.
 func (m *message) end(at Position, err error) {
 	m.g.leave()
 	m.t.noteGone(err)

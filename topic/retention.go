@@ -19,17 +19,17 @@ type Retention struct {
 	Force bool  `json:"force"`  // drop also what a group has not processed
 }
 
-// Retention is the one that the configuration asks for.
+// Retention returns the one that the configuration asks for.
 func (c Config) Retention() Retention {
 	return Retention{c.RetentionBytes, c.RetentionAgeMS, c.RetentionForce}
 }
 
-// Retention is the one that the topic has.
+// Retention returns the topic's retention.
 func (d *Document) Retention() Retention {
 	return Retention{d.RetentionBytes, d.RetentionAgeMS, d.RetentionForce}
 }
 
-// TellRetention warns when a topic that was to be made was there already, with another retention.
+// TellRetention warns when a topic that was to be made existed already, with another retention.
 func (d *Document) TellRetention(logger *slog.Logger, asked Config) {
 	if d.Retention() == asked.Retention() {
 		return
@@ -39,7 +39,7 @@ func (d *Document) TellRetention(logger *slog.Logger, asked Config) {
 		"asked_bytes", asked.RetentionBytes, "asked_age", time.Duration(asked.RetentionAgeMS)*time.Millisecond, "asked_force", asked.RetentionForce)
 }
 
-// Validate says whether a topic can have the retention.
+// Validate checks that a topic can have the retention.
 func (r Retention) Validate(name string) error {
 	if r.Bytes < 0 || r.AgeMS < 0 {
 		return fmt.Errorf("topic %.40q: retention is negative (%d bytes, %s); expected 0 (keep all) or more: %w",
@@ -48,27 +48,27 @@ func (r Retention) Validate(name string) error {
 	return nil
 }
 
-// setRetention gives the definition a retention, which is not everywhere yet. before is what a log leads
-// back to that refuses it; nil: nothing else is known.
+// setRetention gives the definition a retention, which is not everywhere yet. before is the retention to
+// go back to when a log refuses it; nil: none is known.
 func (d *Document) setRetention(r Retention, before *Retention) {
 	d.RetentionBytes, d.RetentionAgeMS, d.RetentionForce = r.Bytes, r.AgeMS, r.Force
 	d.Altering, d.Before = true, before
 	for i := range d.Storage {
-		d.Storage[i].Spent = false // which was by another retention
+		d.Storage[i].Spent = false // it was spent by another retention
 	}
 }
 
 // Alter gives a topic another retention and returns the new definition. The definition is changed
-// first, and says that the storage topics have to follow; then they do. What a crash leaves half done
-// is finished by the next Alter, Ensure or consumer. When the log refuses the retention for good, all
-// goes back to the one before, in the same way, and the error is the refusal.
+// first, and says that the storage topics have to follow; then they do. After a crash the next Alter,
+// Ensure or consumer finishes it. When the log refuses the retention for good, all goes back to the
+// one before, in the same way, and the error is the refusal.
 //
 // Of two at the same time the later one wins. ErrNotFound for an unknown topic.
 func (c *Catalog) Alter(ctx context.Context, name string, r Retention) (*Document, error) {
 	return c.AlterFrom(ctx, name, "", nil, r)
 }
 
-// AlterFrom is Alter of one life, unless that is "", and of a topic that has the retention from, unless
+// AlterFrom is Alter of one topic ID, unless that is "", and of a topic with the retention from, unless
 // that is nil: ErrConflict when it has another by now.
 func (c *Catalog) AlterFrom(ctx context.Context, name, life string, from *Retention, r Retention) (*Document, error) {
 	if err := r.Validate(name); err != nil {
@@ -99,9 +99,8 @@ func (c *Catalog) AlterFrom(ctx context.Context, name, life string, from *Retent
 	}
 }
 
-// Spend lets go of all that a sealed storage topic still has, under the holds of groups and mirrors, as
-// those after it hold as many bytes as the topic keeps. What a crash leaves half done is finished by the
-// next one.
+// Spend drops all that a sealed storage topic still has, below the holds of groups and mirrors, when
+// those after it hold as many bytes as the topic keeps. After a crash the next Spend finishes it.
 func (c *Catalog) Spend(ctx context.Context, name, life string, storage int) error {
 	for {
 		doc, version, err := c.here(ctx, name, life)
@@ -123,8 +122,8 @@ func (c *Catalog) Spend(ctx context.Context, name, life string, storage int) err
 }
 
 // settleRetention gives the storage topics the retention of the definition. No log can check the
-// definition while it does that, so who finds afterwards that the definition says something else, as
-// after a long stop, does it again. A refusal is why the definition has the retention from before again.
+// definition meanwhile, so settleRetention reads it again afterwards, and repeats when it has changed,
+// as after a long stop. A refusal is why the definition has the retention from before again.
 func (c *Catalog) settleRetention(ctx context.Context, name, life string) (settled *Document, refusal, err error) {
 	var given []commitlog.TopicConfig // what was given last
 	for {
@@ -170,7 +169,7 @@ func (d *Document) storageConfigs() []commitlog.TopicConfig {
 	return all
 }
 
-// differs says whether a storage topic should have another retention than it was given.
+// differs reports whether a storage topic should have another retention than it was given.
 func (d *Document) differs(given []commitlog.TopicConfig) bool {
 	for i := d.Left(); i < min(len(given), len(d.Storage)); i++ {
 		if given[i].WithRetentionOf(d.storageConfig(i)) != given[i] {
@@ -180,7 +179,7 @@ func (d *Document) differs(given []commitlog.TopicConfig) bool {
 	return false
 }
 
-// refuses says whether a log's error is its last word: it is neither of this moment nor of this call.
+// refuses reports whether a log's error is its last word: it is neither of this moment nor of this call.
 func refuses(ctx context.Context, err error) bool {
 	if ctx.Err() != nil {
 		return false
@@ -195,8 +194,8 @@ func refuses(ctx context.Context, err error) bool {
 	return true
 }
 
-// giveRetention counts as given what a storage topic has, though the log refuses to set it: it may
-// refuse everything.
+// giveRetention accepts the retention that a storage topic has already, even if the log refuses to
+// set it: it may refuse everything.
 func (c *Catalog) giveRetention(ctx context.Context, doc *Document, version registry.Version) error {
 	for i := doc.Left(); i < len(doc.Storage); i++ {
 		err := c.log.AlterTopic(ctx, doc.storageConfig(i))
@@ -212,7 +211,7 @@ func (c *Catalog) giveRetention(ctx context.Context, doc *Document, version regi
 	return c.store(ctx, doc, version)
 }
 
-// has says whether a storage topic has the retention of the definition.
+// has reports whether a storage topic has the retention of the definition.
 func (c *Catalog) has(ctx context.Context, doc *Document, i int) bool {
 	st, err := c.openStorage(ctx, doc, i)
 	if err != nil {

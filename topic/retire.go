@@ -13,16 +13,14 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
-// How a storage topic goes that can't deliver a record to anybody any more: it is sealed and empty, and
-// every group is past it. Its place in the definition stays, so that indexes and units never shift.
+// How a storage topic goes that can deliver no more records: it is sealed and empty, and every group is
+// past it. Its place in the definition stays, so that indexes and units never shift.
 //
-//  1. It is Retired, and Clearing: from here on its partitions are finished for every group.
-//  2. The storage topic is deleted in the log.
-//  3. Each group forgets its units.
-//  4. It is not Clearing any more.
+// 1. It is Retired, and Clearing: from here on its partitions are finished for every group. 2. The
+// storage topic is deleted in the log. 3. Each group forgets its units. 4. It is not Clearing any more.
 //
-// Nothing has to be fenced: what is sealed and empty stays so, and who comes to it finds nothing, retired
-// or not.
+// Nothing has to be fenced: a sealed and empty storage topic stays so, and readers find nothing in it,
+// retired or not.
 
 // Left is the index of the oldest storage topic that is not retired.
 func (d *Document) Left() int {
@@ -33,7 +31,7 @@ func (d *Document) Left() int {
 	return i
 }
 
-// Clearing says whether something of a retired storage topic may still be there.
+// Clearing reports whether a retired storage topic may still have remains.
 func (d *Document) Clearing() bool {
 	return slices.ContainsFunc(d.Storage, func(s Storage) bool { return s.Clearing })
 }
@@ -52,9 +50,9 @@ func (c *Catalog) PlanRetirement(ctx context.Context, name string) (*api.Retirem
 	return r, c.judge(ctx, doc, doc.Left(), r)
 }
 
-// Retire retires the storage topics of a topic that can't deliver anything to anybody any more, from the
-// oldest on. What a crash left of an earlier retirement is finished first. ErrNotFound for an unknown
-// topic, ErrConflict for one that was moved.
+// Retire retires the storage topics of a topic that can deliver no more records, from the oldest on. It
+// first finishes an earlier retirement that a crash interrupted. ErrNotFound for an unknown topic,
+// ErrConflict for one that was moved.
 func (c *Catalog) Retire(ctx context.Context, name string) (*api.Retirement, error) {
 	r, life := newRetirement(name), ""
 	for {
@@ -83,7 +81,7 @@ func (c *Catalog) Retire(ctx context.Context, name string) (*api.Retirement, err
 				}
 			}
 		}
-		if errors.Is(err, fault.NotFound) { // of the log: somebody else is just deleting it
+		if errors.Is(err, fault.NotFound) { // of the log: another process is just deleting it
 			if now, _, look := c.here(ctx, name, life); look != nil || now.Left() > oldest {
 				continue
 			}
@@ -94,7 +92,7 @@ func (c *Catalog) Retire(ctx context.Context, name string) (*api.Retirement, err
 	}
 }
 
-// Retire is RetireSpent of the topic of a name, or only says what it would do.
+// Retire is RetireSpent by name; a dry run only says what it would do.
 func (h *Handles) Retire(ctx context.Context, name string, dry bool) (*api.Retirement, error) {
 	t, err := h.Current(ctx, name)
 	switch {
@@ -106,8 +104,8 @@ func (h *Handles) Retire(ctx context.Context, name string, dry bool) (*api.Retir
 	return h.catalog.RetireSpent(ctx, t)
 }
 
-// RetireSpent is Retire of an open topic. What a limit in bytes keeps in each of its storage topics, and
-// the topic as a whole need not, goes before.
+// RetireSpent is Retire of an open topic. First it drops what the byte limit keeps in each storage
+// topic, and the topic as a whole need not keep.
 func (c *Catalog) RetireSpent(ctx context.Context, t *Topic) (*api.Retirement, error) {
 	if err := c.spend(ctx, t); err != nil {
 		return nil, err
@@ -119,8 +117,8 @@ func (c *Catalog) RetireSpent(ctx context.Context, t *Topic) (*api.Retirement, e
 	return r, t.Refresh(ctx)
 }
 
-// spend lets go of what is in sealed storage topics when those after it hold as many bytes as the topic
-// keeps: by itself each keeps so many for ever.
+// spend drops the records of sealed storage topics when those after it hold as many bytes as the topic
+// keeps: without that, each keeps so many for ever.
 func (c *Catalog) spend(ctx context.Context, t *Topic) error {
 	doc := t.Document()
 	r, bytes := doc.Retention(), 0.0
@@ -147,8 +145,8 @@ func (c *Catalog) spend(ctx context.Context, t *Topic) error {
 	return nil
 }
 
-// IsRetired says whether an error is that a storage topic was retired, of which this process may be the
-// last to hear.
+// IsRetired reports whether an error is due to a retired storage topic, of which this process may be
+// the last to hear.
 func (t *Topic) IsRetired(ctx context.Context, storage int, err error) bool {
 	if errors.Is(err, ErrRetired) {
 		return true
@@ -159,7 +157,7 @@ func (t *Topic) IsRetired(ctx context.Context, storage int, err error) bool {
 	return t.Refresh(ctx) == nil && t.Document().Storage[storage].Retired
 }
 
-// judge says of the sealed storage topics from one on what would become of them.
+// judge says for the sealed storage topics from one on what would become of them.
 func (c *Catalog) judge(ctx context.Context, doc *Document, from int, r *api.Retirement) error {
 	for i := from; i < doc.Produce; i++ {
 		why, err := c.needed(ctx, doc, i)
@@ -197,7 +195,7 @@ func (c *Catalog) needed(ctx context.Context, doc *Document, storage int) (why s
 	return why, err
 }
 
-// recordsOf says that a partition has records, or may have; "": it has none.
+// recordsOf says why a partition counts as having records; "": it has none.
 func recordsOf(ctx context.Context, st *commitlog.Topic, partition int) (why string, err error) {
 	b, err := st.Bounds(ctx, partition)
 	if err != nil || b.First == b.Next && b.Sealed {
@@ -225,7 +223,7 @@ func recordsOf(ctx context.Context, st *commitlog.Topic, partition int) (why str
 	return "", nil
 }
 
-// neededBy says that a group is not past a storage topic, which is empty; "": it is.
+// neededBy says that a group is not past an empty storage topic; "": it is.
 func (c *Catalog) neededBy(ctx context.Context, doc *Document, storage int, name string) (why string, err error) {
 	g, err := protocol.NewGroup(c.reg, name)
 	if err != nil {
@@ -275,14 +273,14 @@ func (d *Document) neededBy(storage int, group string, st *protocol.State) (why 
 		case at >= end && end > 0:
 		case at >= 0:
 			return fmt.Sprintf("group %q is at offset %d of partition %d, which ends at %d", group, at, p, end)
-		case u.Owner.Member != "": // it may have some in hand
+		case u.Owner.Member != "": // it may still be handling some
 			return fmt.Sprintf("group %q has begun with partition %d, on %q, and stored no checkpoint yet", group, p, u.Owner.Member)
 		}
 	}
 	return ""
 }
 
-// clearRetired removes what is left of retired storage topics. It may be done twice, and by a process
+// clearRetired removes the remains of retired storage topics. It may be repeated, also by a process
 // that was stopped for long: names of storage topics are never used again, and groups are changed only
 // while the definition is that one.
 func (c *Catalog) clearRetired(ctx context.Context, doc *Document, version registry.Version) error {
@@ -306,7 +304,7 @@ func (c *Catalog) clearRetired(ctx context.Context, doc *Document, version regis
 		if err == nil {
 			err = g.Retire(ctx, doc.Name, doc.Unit(left, 0), registry.Check{Key: prefix + doc.Name, Version: version})
 		}
-		if errors.Is(err, fault.Corrupt) || errors.Is(err, fault.Invalid) { // damaged: there is nothing to go by
+		if errors.Is(err, fault.Corrupt) || errors.Is(err, fault.Invalid) { // damaged: its topic is unknown
 			continue
 		}
 		if err != nil {

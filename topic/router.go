@@ -59,7 +59,7 @@ func (r Router) For(h Hash, p, k int) Routing {
 	return x
 }
 
-// Partition is the partition of a key.
+// Partition returns the partition of a key.
 func (x *Routing) Partition(key []byte) int {
 	if x.usual {
 		return x.Route(xxhash.Sum64(key))
@@ -67,14 +67,14 @@ func (x *Routing) Partition(key []byte) int {
 	return x.Route(x.hash.Sum(key))
 }
 
-// Route is what Router.Route returns.
+// Route returns what Router.Route does.
 func (x *Routing) Route(h uint64) int {
 	if x.ranged {
 		hi, _ := bits.Mul64(h, x.p)
 		return int(hi)
 	}
-	// h mod cycle: the quotient is at most one too small, which is set right without a branch, as
-	// nobody could predict it.
+	// h mod cycle: the quotient is at most one too small. Correcting it needs no branch, which
+	// would be unpredictable.
 	q, _ := bits.Mul64(h, x.inverse)
 	h -= q * x.cycle
 	h -= x.cycle & ((h-x.cycle)>>63 - 1)
@@ -94,8 +94,8 @@ func (r Router) validate() error {
 // earlier records of the keys of one partition of the next storage topic.
 type Parents struct{ From, To, Step int }
 
-// parents tells which partitions of the storage topic old can hold keys of partition p of the next
-// one: exactly those where the counts allow to tell, else all.
+// parents returns which partitions of the storage topic old can hold keys of partition p of the
+// next one: exactly those where the counts determine it, else all.
 func (r Router) parents(old, next Storage, p int) Parents {
 	all := Parents{0, old.Partitions, 1}
 	if r == RangeRouter {

@@ -6,9 +6,9 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// checkSequence refuses storage topics that can't have come one after the other as they do. Those before the
-// produce pointer were sealed, and say where they end: who reads one goes on behind that. The one that takes
-// records has no end, and is given up only for one that is there, as a seal is for good.
+// checkSequence refuses storage topics that can't have followed one another. Those before the produce
+// pointer were sealed, and say where they end: readers go on behind that. The one that takes records has no
+// end, and is given up only for one that exists, as a seal is for good.
 func (d *Document) checkSequence() error {
 	last := len(d.Storage) - 1
 	for i := range d.Storage {

@@ -17,8 +17,8 @@ import (
 
 // Topic is an open composite topic. Its methods may be called concurrently.
 //
-// It follows the definition: producers learn that the topic was switched when an append is refused,
-// consumers through Follow.
+// It follows the definition: producers learn of a switch when an append is refused, consumers
+// through Follow.
 type Topic struct {
 	catalog *Catalog
 	name    string
@@ -33,11 +33,11 @@ type Topic struct {
 
 	mu      sync.Mutex // guards closed and retired; held while view or gen is replaced, but over no call
 	closed  bool
-	retired map[int]*commitlog.Topic // handles that are not in the view any more, by storage topic
+	retired map[int]*commitlog.Topic // handles no longer in the view, by storage topic
 	moves   sync.WaitGroup           // goroutines that carry records past a switch
 }
 
-// view is a definition and the handles that go with it. It never changes.
+// view is a definition and its handles. It never changes.
 type view struct {
 	doc     *Document
 	version registry.Version
@@ -45,11 +45,11 @@ type view struct {
 }
 
 // ErrRetired says that a storage topic is gone: all groups had finished it, and retention has dropped
-// what was in it. It is fault.OutOfRange.
+// its records. It is fault.OutOfRange.
 var ErrRetired = fmt.Errorf("it was retired, as all groups had finished it and no record was left: %w", fault.OutOfRange)
 
-// Open opens a topic to produce and consume. A switch that a crash interrupted is finished by the
-// first producer that meets it.
+// Open opens a topic to produce and consume. The first producer that meets an interrupted switch
+// finishes it.
 func (c *Catalog) Open(ctx context.Context, name string) (*Topic, error) {
 	t := &Topic{catalog: c, name: name}
 	t.life, t.end = context.WithCancel(context.Background())
@@ -116,8 +116,8 @@ func closeAll(err error, handles []*commitlog.Topic) error {
 	return err
 }
 
-// Refresh reads the definition anew. When it returns nil the view is at least as new as the
-// definition was when Refresh began. ErrAnotherLife when the topic is gone and another one has its name.
+// Refresh reads the definition anew. When it returns nil the view is at least as new as the definition
+// was when Refresh began. ErrAnotherLife when the topic is gone and another one has its name.
 func (t *Topic) Refresh(ctx context.Context) error {
 	for {
 		old := t.view.Load()
@@ -137,14 +137,14 @@ func (t *Topic) Refresh(ctx context.Context) error {
 		if err = closeAll(err, opened); err != nil {
 			return err
 		}
-	} // somebody else was faster, and may have read an older definition: look again
+	} // another refresh was faster, and may have read an older definition: look again
 }
 
-// Gone says whether a store has said that the topic is deleted. It stays so: what may have its name now
+// Gone reports that a store has said that the topic is deleted. It stays so: another topic of the name
 // has to be opened.
 func (t *Topic) Gone() bool { return t.gone.Load() }
 
-// noteGone takes the error of a store.
+// noteGone looks for a deletion in the error of a store.
 func (t *Topic) noteGone(err error) {
 	if err != nil && errors.Is(err, fault.NotFound) {
 		t.gone.Store(true)
@@ -172,8 +172,8 @@ func (t *Topic) adopt(old, v *view) (bool, error) {
 	return true, nil
 }
 
-// release closes handles of retired storage topics, but for one that a generation still sends to: what is
-// in flight there has to be refused for the right reason, to be carried on.
+// release closes handles of retired storage topics, except one that a generation still sends to: messages
+// in flight there have to be refused for the right reason, to be carried on.
 func (t *Topic) release() {
 	var over []*commitlog.Topic
 	t.mu.Lock()
@@ -187,23 +187,23 @@ func (t *Topic) release() {
 	_ = closeAll(nil, over) // nothing of ours is in them
 }
 
-// Follow refreshes the topic whenever its definition changes, and calls changed after it and once at
-// the beginning, until ctx ends. It finishes switches that somebody else died over. The logger hears
-// when it can't, and when it can again. It ends before ctx, with ErrConflict when the topic was moved to
-// another log, and with ErrAnotherLife when another one has its name.
+// Follow refreshes the topic whenever its definition changes, and calls changed after it and once at the
+// beginning, until ctx ends. It finishes interrupted switches. It logs when it can't refresh, and when
+// it can again. It ends before ctx, with ErrConflict when the topic was moved to another log, and with
+// ErrAnotherLife when another one has its name.
 func (t *Topic) Follow(ctx context.Context, logger *slog.Logger, changed func()) error {
 	return follow(ctx, t, logger, changed)
 }
 
-// Document is the definition as it was last seen; it must not be changed.
+// Document returns the definition last seen; it must not be changed.
 func (t *Topic) Document() *Document { return t.view.Load().doc }
 
-// Unchanged holds as long as the definition is the one that was last seen.
+// Unchanged holds as long as the stored definition is the one last seen.
 func (t *Topic) Unchanged() registry.Check {
 	return registry.Check{Key: prefix + t.name, Version: t.view.Load().version}
 }
 
-// Storage is the open storage topic i. ErrRetired when it is gone.
+// Storage returns the open storage topic i. ErrRetired when it is gone.
 func (t *Topic) Storage(i int) (*commitlog.Topic, error) {
 	storage := t.view.Load().storage
 	if i < 0 || i >= len(storage) {
@@ -241,7 +241,7 @@ func (t *Topic) Close() error {
 	var err error
 	for _, s := range t.view.Load().storage {
 		if s != nil {
-			err = errors.Join(err, s.Close()) // which ends what is in flight, and that the goroutines wait for
+			err = errors.Join(err, s.Close()) // ends what is in flight, for which the goroutines wait
 		}
 	}
 	t.mu.Lock()
