@@ -9,8 +9,8 @@
 // Apache Pulsar (commitlog/pulsarlog) and Oracle (registry/sqlregistry/oracle) are modules of their own,
 // because their clients are larger than all the rest.
 //
-// A new store in this module is a package, a line in [All], and a row in the table of layers
-// (internal/archtest).
+// A new store in this module is a package, a line in [All], and its schemes in internal/storeurl. A log also
+// has a row in the table of layers (internal/archtest), and so has a registry that imports more than the others.
 package backends
 
 import (

@@ -10,7 +10,7 @@ import "slices"
 //	groups/<g>/owners/<unit>    Owner: the member that may write the checkpoint; changes only with the epoch
 //	groups/<g>/assignment       Assignment: the member that should own each unit
 //	groups/<g>/control          Control: paused
-//	checkpoints/<g>/<unit>      Checkpoint, written under a check on the owner entry
+//	checkpoints/<g>/<unit>      Checkpoint, written under checks on the owner entry and on the checkpoint before it
 //
 // Members watch groups/<g>/. Checkpoints lie outside of it: a notification for each would wake every member.
 

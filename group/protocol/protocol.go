@@ -149,7 +149,8 @@ func (g *Group) HandoffTxn(h Handoff) registry.Txn {
 }
 
 // CommitTxn stores a checkpoint under a grant, in the place of the one of version after ("": the
-// first). It sends no notification. Checks: the owner, the checkpoint. Put: the checkpoint.
+// first). It sends no notification. Checks: the owner, the checkpoint. Put: the checkpoint. The second check keeps
+// a late write of the same owner from putting the checkpoint back; the first refuses every other owner.
 func (g *Group) CommitTxn(grant Grant, c Checkpoint, after registry.Version) registry.Txn {
 	put := g.putCheckpoint(grant, c)
 	return registry.Txn{

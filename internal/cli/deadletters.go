@@ -335,7 +335,8 @@ func (a *app) deadLettersShow() *cobra.Command {
 	}
 }
 
-// nameFirst lets the name of a subscription come before the verb, as in "dead-letters billing list".
+// nameFirst lets the name of a subscription come before the verb, as in "dead-letters billing list". It knows the
+// verbs by a list of its own, which a new one joins.
 func nameFirst(args []string) []string {
 	at := slices.IndexFunc(args, func(s string) bool { return s == "dead-letters" || s == "dlq" })
 	if at < 1 || !slices.Contains([]string{"subscription", "subscriptions", "sub"}, args[at-1]) || at+2 >= len(args) {

@@ -10,7 +10,8 @@ import (
 )
 
 // schemes are those of stores and endpoints. Any other word before the first colon may be the user of a URL
-// without its scheme.
+// without its scheme. A new store adds its own here: messages hide more of a URL whose scheme is missing, and
+// the tests of secrets go by this list.
 var schemes = []string{
 	"file", "mem", "kafka", "pulsar", "pulsar+ssl", "postgres", "postgresql", "redis", "rediss", "etcd", "etcds", "mysql", "mariadb", "sqlite", "oracle",
 	"http", "https",

@@ -8,11 +8,11 @@
 //
 //	-- commit-without-the-fence --
 //	breaks: a replaced owner overwrites the checkpoint of its successor
-//	file:   group/core/commit.go
-//	after:  func (c *Core) commit(
-//	find:   epoch != c.epoch
-//	put:    false
-//	test:   group/core TestCommitRefusedUnderOldEpoch
+//	file:   group/protocol/protocol.go
+//	after:  func (g *Group) CommitTxn(
+//	find:   Key: g.OwnerKey(grant.Unit), Version: grant.Version
+//	put:    Key: put.Key, Version: after
+//	test:   group/core TestCommitOfAReplacedOwnerIsRefused
 //
 // find is text of one line; put replaces the first one behind the text of after, or, without after, the
 // only one. The compiler reads the changed file through an overlay: the source tree is never touched.
