@@ -8,20 +8,20 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// MaxAnchorMembers is how many members an Anchor ever holds at once.
+// MaxAnchorMembers bounds the members of an Anchor at any time.
 const MaxAnchorMembers = 1 << 14
 
 // Anchor maps keys to members so that a change of the members moves only the keys that it must:
-// when one of N leaves, its keys go evenly to the others and nothing else moves; when one joins,
-// it takes 1/(N+1) of the keys, evenly from all, and nothing else moves.
+// when one of N leaves, its keys go evenly to the others and nothing else moves; when one joins, it
+// takes 1/(N+1) of the keys, evenly from all, and nothing else moves.
 //
-// It is the AnchorHash of Mendelson, Vargaftik, Barabash, Lorenz, Keslassy and Orda, "AnchorHash:
-// A Scalable Consistent Hash", IEEE/ACM Transactions on Networking 29(2), 2021. What a removal
-// leaves behind, the order of removals above all, is part of the mapping: an Anchor that is
-// rebuilt from the names of its members alone maps most keys elsewhere. So it is stored as it is,
-// as JSON, and all who use it share one history.
+// It is the AnchorHash of Mendelson, Vargaftik, Barabash, Lorenz, Keslassy and Orda, "AnchorHash: A
+// Scalable Consistent Hash", IEEE/ACM Transactions on Networking 29(2), 2021. The traces of
+// removals, their order above all, are part of the mapping: an Anchor that is rebuilt from the
+// names of its members alone maps most keys elsewhere. So it is stored as it is, as JSON, and all
+// its users share one history.
 //
-// The paper's capacity, which bounds the members for ever and costs every lookup, is not needed:
+// It does not need the paper's capacity, which bounds the members for ever and costs every lookup:
 // buckets are added when no removed one is left, and a key's first bucket is looked up in a table
 // that is itself consistent as the number of buckets grows, see dealer.
 //
@@ -37,15 +37,15 @@ type Anchor struct {
 	shift int      // leaves those bits of 64
 }
 
-// anchorCell is what a lookup needs to know of a bucket: A and K of the paper.
+// anchorCell is the part of a bucket that lookups need: A and K of the paper.
 type anchorCell struct {
 	member string
 	left   uint32 // working buckets that were left when it was removed; 0: it works
-	next   uint32 // which bucket took its place among the working ones
+	next   uint32 // the bucket that took its place among the working ones
 }
 
-// Add returns the anchor with one member more; a itself when it is in already. ErrInvalid for an
-// empty name, and when there are too many members.
+// Add returns the anchor with one more member; a itself when it is a member already. ErrInvalid for
+// an empty name, and when there are too many members.
 func (a *Anchor) Add(member string) (*Anchor, error) {
 	if member == "" {
 		return nil, fmt.Errorf("anchor: a member without a name: %w", fault.Invalid)
@@ -96,7 +96,7 @@ func (a *Anchor) AddAll(came []string) (*Anchor, error) {
 	return newAnchor(members, removed), nil
 }
 
-// Remove returns the anchor without a member; a itself when it is not in.
+// Remove returns the anchor without a member; a itself when it is none.
 func (a *Anchor) Remove(member string) *Anchor {
 	b := slices.Index(a.members, member)
 	if b < 0 || member == "" {
@@ -127,7 +127,7 @@ func (a *Anchor) RemoveAll(gone []string) *Anchor {
 // Len is the number of members.
 func (a *Anchor) Len() int { return a.working }
 
-// Members are the members, in the order of their buckets.
+// Members returns the members, in the order of their buckets.
 func (a *Anchor) Members() []string {
 	out := make([]string, 0, a.working)
 	for _, m := range a.members {
@@ -138,7 +138,7 @@ func (a *Anchor) Members() []string {
 	return out
 }
 
-// Owner is the member that a key belongs to; "" when there are none.
+// Owner returns the member that a key belongs to; "" when there are none.
 func (a *Anchor) Owner(key string) string {
 	if len(a.cells) == 0 {
 		return ""
@@ -146,7 +146,7 @@ func (a *Anchor) Owner(key string) string {
 	return a.cells[a.find(HashKey(key))].member
 }
 
-// newAnchor derives what lookups need: all buckets work, then they are removed as they were.
+// newAnchor derives what lookups need: all buckets work, then they are removed in order.
 func newAnchor(members []string, removed []int) *Anchor {
 	n := len(members)
 	a := &Anchor{members: members, removed: removed, working: n - len(removed)}
@@ -170,11 +170,11 @@ func newAnchor(members []string, removed []int) *Anchor {
 	return a
 }
 
-// find is the working bucket of a hash; there is at least one.
+// find returns the working bucket of a hash; there is at least one.
 //
-// The slot that the hash falls into names a bucket, working or not. The rest is the paper's: the
-// keys of a removed bucket went evenly to the buckets that worked at that moment, those that stood
-// for the first places then, through what replaced them before.
+// The slot of the hash names a bucket, working or not. The rest is the paper's: the keys of a
+// removed bucket went evenly to the buckets that worked at that moment, those that stood for the
+// first places then, through what replaced them before.
 func (a *Anchor) find(h uint64) uint64 {
 	b := uint64(a.slots[h>>(a.shift&63)]) // the mask spares the processor a test
 	for left := a.cells[b].left; left != 0; left = a.cells[b].left {

@@ -11,14 +11,14 @@ import (
 // hash is another format.
 const anchorFormat = 1
 
-// anchorDoc is an Anchor as it is stored.
+// anchorDoc is the stored form of an Anchor.
 type anchorDoc struct {
 	Format  int      `json:"format"`
 	Buckets []string `json:"buckets"` // the member of each; "": removed
 	Removed []int    `json:"removed"` // the buckets without a member, in the order of their removal
 }
 
-// MarshalJSON is the stored form.
+// MarshalJSON returns the stored form.
 func (a *Anchor) MarshalJSON() ([]byte, error) {
 	d := anchorDoc{Format: anchorFormat, Buckets: a.members, Removed: a.removed}
 	if d.Buckets == nil {

@@ -1,11 +1,11 @@
-// Package assign computes who should own what: pure functions from units and members to an
-// assignment, the same on every machine.
+// Package assign computes which member should own which unit: pure functions from units and members
+// to an assignment, the same on every machine.
 //
-// All rules agree on how many units a member gets. Its exact share is units × weight ÷ the sum
-// of the weights; it gets that rounded down, and the units left over go one each to the members
-// with the largest remainders (Hamilton's method). With equal weights that is balance within
-// one. The rules differ in which units a member gets, and so in how many move when the members
-// change: Sticky moves the fewest possible.
+// All rules agree on how many units a member gets. Its exact share is units × weight ÷ the sum of
+// the weights; it gets that rounded down, and the units left over go one each to the members with
+// the largest remainders (Hamilton's method). With equal weights that is balance within one. The
+// rules differ in which units a member gets, and so in how many move when the members change:
+// Sticky moves the fewest possible.
 package assign
 
 import (
@@ -27,11 +27,11 @@ type Member struct {
 	Zone   string // where it runs; "": anywhere
 }
 
-// Request is what an assignor decides on.
+// Request is the input of an assignor.
 type Request struct {
 	Members []Member // any order; IDs are distinct
 	Current []string // by unit: the member that owns it now, or ""; its length is the number of units
-	Zones   []string // by unit: the zone where it is best owned; nil or "": anywhere
+	Zones   []string // by unit: its preferred zone; nil or "": anywhere
 }
 
 // Assignment is the member ID that should own each unit; "" only when there are no members.
@@ -54,9 +54,9 @@ func ByName(name string) (Assignor, error) {
 	return nil, fmt.Errorf("assignor %.40q: expected \"sticky\", \"fair\" or \"roundrobin\": %w", name, fault.Invalid)
 }
 
-// Moves counts the units that a live owner would have to give up: those whose current owner is
-// one of the members and not the one that next names. Units without a live owner do not count;
-// they start somewhere in any case.
+// Moves counts the units that a live owner would have to give up: those whose current owner is one
+// of the members and not the one that next names. Units without a live owner do not count; they
+// start somewhere in any case.
 func Moves(req Request, next Assignment) int {
 	live := make(map[string]bool, len(req.Members))
 	for _, m := range req.Members {
@@ -83,11 +83,11 @@ func sorted(members []Member) []Member {
 // entitlement is the part of the shares that follows from the weights alone.
 type entitlement struct {
 	share []int // by member: units it gets for certain
-	tied  []int // members with the same remainder, of which spare get one unit more
+	tied  []int // members with the same remainder; spare of them get one unit more
 	spare int
 }
 
-// entitle splits units by weight. Whom a tie favours is left to the rule.
+// entitle splits units by weight. The rule decides a tie.
 func entitle(members []Member, units int) entitlement {
 	e := entitlement{share: make([]int, len(members))}
 	if len(members) == 0 {
@@ -123,7 +123,7 @@ func entitle(members []Member, units int) entitlement {
 	return e
 }
 
-// inOrder settles the tie in favour of the first members.
+// inOrder decides the tie in favour of the first members.
 func (e entitlement) inOrder() []int {
 	for _, i := range e.tied[:e.spare] {
 		e.share[i]++

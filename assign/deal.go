@@ -1,19 +1,19 @@
 package assign
 
-// leastSlots is how many slots each bucket of an anchor has at least, and half of what it has at
-// most. Two buckets differ by one slot at most, and so by 1/64.
+// leastSlots is the least number of slots of an anchor's bucket, and half of the most. Two buckets
+// differ by one slot at most, and so by 1/64.
 const leastSlots = 64
 
 // dealer deals slots out to buckets, one bucket after the other: each takes its share from those
-// that have most, and no slot moves between others. So a bucket more takes 1/(n+1) of all slots,
-// and who knows the number of buckets knows whose each slot is.
+// that have most, and no slot moves between others. So one more bucket takes 1/(n+1) of all slots,
+// and the number of buckets alone decides where each slot is.
 //
 // There are 64 slots for one bucket. Whenever the buckets have doubled, each slot is halved, which
 // moves nothing: slots are the first bits of a hash.
 type dealer struct {
 	size   int        // slots
 	slots  [][]uint32 // by bucket
-	levels [][]uint16 // buckets by how many slots they have, in the order in which they got to so many
+	levels [][]uint16 // buckets by their number of slots, in the order in which they reached it
 }
 
 // deal returns the bucket of each slot; n is from 1 to MaxAnchorMembers.
@@ -35,7 +35,7 @@ func deal(n int) []uint16 {
 	return bucket
 }
 
-// add deals a bucket in.
+// add adds a bucket.
 func (d *dealer) add() {
 	fresh := len(d.slots)
 	if fresh&(fresh-1) == 0 {

@@ -1,9 +1,9 @@
 package assign
 
 // FairShare gives each member one contiguous block of units, in the order of the member IDs; the
-// first ones get the units left over. It looks at weights, not at zones nor at who owns what now,
-// so a change of members moves more units than needed: about 1.4 times as many with 8 units,
-// 3.7 times with 256. Choose it when which member has which unit should be easy to predict.
+// first ones get the units left over. It ignores zones and current owners, so a change of members
+// moves more units than needed: about 1.4 times as many with 8 units, 3.7 times with 256. Choose it
+// when it should be easy to predict which member has which unit.
 type FairShare struct{}
 
 // Name is "fair".
@@ -23,9 +23,9 @@ func (FairShare) Assign(req Request) Assignment {
 	return next
 }
 
-// RoundRobin deals the units like cards, one at a time, to the members in the order of their IDs;
-// a member whose weighted share is full is passed over. It spreads neighbouring units, and looks
-// neither at zones nor at who owns what now.
+// RoundRobin deals the units like cards, one at a time, to the members in the order of their IDs; a
+// member whose weighted share is full is passed over. It spreads neighbouring units, and ignores
+// zones and current owners.
 type RoundRobin struct{}
 
 // Name is "roundrobin".
@@ -64,8 +64,8 @@ func newTable(room []int) *table {
 	return t
 }
 
-// deal names the next member with room and takes one place there; false when all are full.
-// Seats that are full are dropped once a round, so that dealing n units costs O(n + seats).
+// deal names the next member with room and takes one place there; false when all are full. Full
+// seats are dropped once a round, so that dealing n units costs O(n + seats).
 func (t *table) deal() (int, bool) {
 	for {
 		if t.turn == len(t.seats) {

@@ -10,10 +10,10 @@ const (
 	secretC = 0x59e1b4d8a7363c6d
 )
 
-// HashKey is the hash that Anchor and the slots of a ring are built on: 64 bits, the same on every
-// machine and for ever. It is of the family of Wang Yi's wyhash: the key in words of eight bytes, two of which at
-// a time are multiplied to 128 bits and folded to 64. It takes 3 ns for a short key, a third of
-// what xxHash64 takes. It is no protection against keys that are chosen to collide.
+// HashKey is the hash of Anchor and of a ring's slots: 64 bits, the same on every machine and for ever. It is of
+// the family of Wang Yi's wyhash: the key in words of eight bytes, two of which at a time are multiplied to 128
+// bits and folded to 64. It takes 3 ns for a short key, a third of what xxHash64 takes. It is no protection
+// against keys that are chosen to collide.
 func HashKey(key string) uint64 {
 	n := len(key)
 	var a, b uint64
@@ -34,10 +34,10 @@ func HashKey(key string) uint64 {
 	return fold(secretB^uint64(n), fold(a^secretA, b^h))
 }
 
-// Slot brings a hash evenly into the numbers below n, which is at least 1.
+// Slot maps a hash evenly to the numbers below n, which is at least 1.
 func Slot(h uint64, n int) int { return int(within(h, uint64(n))) }
 
-// mix makes independent hashes of one, by the number of the stream.
+// mix makes independent hashes from one, by the number of the stream.
 func mix(h, stream uint64) uint64 { return fold(h^secretA, h^(stream+1)*secretB) }
 
 // fold multiplies to 128 bits and folds them to 64.
@@ -46,13 +46,13 @@ func fold(a, b uint64) uint64 {
 	return hi ^ lo
 }
 
-// within brings evenly spread bits into [0, n).
+// within maps evenly spread bits to [0, n).
 func within(x, n uint64) uint64 {
 	hi, _ := bits.Mul64(x, n)
 	return hi
 }
 
-// word is eight bytes as a number; the compiler makes it one load.
+// word reads eight bytes as a number; the compiler makes it one load.
 func word(s string, at int) uint64 {
 	s = s[at : at+8]
 	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |

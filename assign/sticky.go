@@ -10,9 +10,9 @@ import (
 //  1. every unit has exactly one owner;
 //  2. each member has its weighted share, within one;
 //  3. the fewest units move: no assignment with these shares moves fewer. Units of members that
-//     are gone are shared out, everything else stays unless balance asks for it;
-//  4. units are owned in their zone: members give up units of other zones first, and units that
-//     are free go to a member of their zone while one has room. A unit never moves for the sake
+//     are gone are shared out, every other unit stays unless balance demands a move;
+//  4. units are owned in their zone: members give up units of other zones first, and free
+//     units go to a member of their zone while one has room. A unit never moves for the sake
 //     of its zone alone.
 type Sticky struct{}
 

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	shownBytes  = 400       // of what a stranger said
+	shownBytes  = 400       // of an answer's text
 	longestWait = time.Hour // that an answer may ask for
 )
 
@@ -47,7 +47,7 @@ func judge(res *http.Response, body []byte, now time.Time) error {
 	return err // 1xx, which can't be
 }
 
-// overloaded says whether an answer is about the endpoint, or who stands before it, and not about the record.
+// overloaded reports whether an answer is about the endpoint, or a proxy before it, and not about the record.
 func overloaded(code int) bool {
 	switch code {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -56,11 +56,11 @@ func overloaded(code int) bool {
 	return false
 }
 
-// ErrGone is the answer 410: the endpoint wants nothing more, whatever it is. The record is tried again,
-// once somebody has resumed the subscription.
+// ErrGone is the answer 410: the endpoint wants nothing more. The record is tried again, once the
+// subscription is resumed.
 var ErrGone = errors.New("it wants no more deliveries")
 
-// retryAfter is the wait that an answer asks for, in seconds or until a date; 0: it asks for none.
+// retryAfter is the wait that an answer asks for, in seconds or until a date; 0: none.
 func retryAfter(value string, now time.Time) time.Duration {
 	value = strings.TrimSpace(value)
 	if value != "" && strings.Trim(value, "0123456789") == "" {
@@ -77,7 +77,7 @@ func retryAfter(value string, now time.Time) time.Duration {
 	return min(max(0, at.Sub(now)), longestWait)
 }
 
-// said shows what a stranger said: quoted, and cut.
+// said shows the text of an answer: quoted, and cut.
 func said(body []byte) string {
 	if len(body) == 0 {
 		return ""
@@ -93,9 +93,9 @@ func quoted(s string) string {
 	return strconv.QuoteToASCII(s) + more
 }
 
-// noAnswer is the error of an attempt that got no answer. What the other side said is in it, quoted; the
-// parameters of the URL, which may be a secret, are not. It is an outage unless the attempt was ended here, and
-// one that no record can cause when there was no connection.
+// noAnswer is the error of an attempt that got no answer. It has what the other side said, quoted, but not the
+// parameters of the URL, which may be a secret. It is an outage unless the attempt was ended here; without a
+// connection it is one that no record can cause.
 func (e *Endpoint) noAnswer(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); errors.Is(cause, errLate) {
 		return ringfence.Outage(fmt.Errorf("no answer of the endpoint: %w after %s", errLate, e.timeout))
@@ -109,16 +109,16 @@ func (e *Endpoint) noAnswer(ctx context.Context, err error) error {
 	return ringfence.Outage(failure{err})
 }
 
-// unreached is the error of an attempt of which nothing was sent.
+// unreached is the error of an attempt that sent nothing.
 type unreached struct{ failure }
 
-// Outage is for shard.IsOutage.
+// Outage serves shard.IsOutage.
 func (unreached) Outage() bool { return true }
 
-// Unreached is for shard.IsUnreached.
+// Unreached serves shard.IsUnreached.
 func (unreached) Unreached() bool { return true }
 
-// failure shows an error that may have in it what a stranger sent.
+// failure shows an error that may contain what the other side sent.
 type failure struct{ err error }
 
 func (f failure) Error() string {
@@ -131,11 +131,11 @@ func (f failure) Error() string {
 
 func (f failure) Unwrap() error { return f.err }
 
-// errLate is the end of the time that an attempt has.
+// errLate is the end of an attempt's time.
 var errLate = errors.New("time-out")
 
-// read takes what an answer says, for a while and up to a bound. A connection whose answer was read to
-// its end is used again.
+// read reads an answer, for a while and up to a bound. A connection whose answer was read to its end
+// is used again.
 func (e *Endpoint) read(res *http.Response, cut func()) []byte {
 	if res.StatusCode < http.StatusOK {
 		return nil // 101 hands out the connection, which no end of the request's context closes

@@ -13,8 +13,8 @@ import (
 
 type dial = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// bounded is a dial that has so many connections open at most. An endpoint with HTTP/2 may take no second
-// request of any connection and end none, so that each delivery needs another one.
+// bounded limits the open connections of a dial. An endpoint with HTTP/2 may take no second request on
+// any connection and end none, so that each delivery needs another one.
 func bounded(by dial) dial {
 	var open atomic.Int64
 	return func(ctx context.Context, network, address string) (net.Conn, error) {

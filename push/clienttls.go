@@ -16,12 +16,12 @@ import (
 	"github.com/ringfence/ringfence/internal/storeurl"
 )
 
-// TLSFiles are files that connections to endpoints are secured with. All of them are read again now and then.
+// TLSFiles are the files that secure connections to endpoints. All of them are read again now and then.
 type TLSFiles struct {
 	// CertFile has lines of an origin, such as "https://api.example.com", a file with the certificate for it and
-	// one with its key (both PEM; the key private: no other user may read it). The endpoints of that origin get
-	// the certificate when they ask for one, and no others: it says who we are. The files of a line may be named
-	// from the folder of this one on.
+	// one with its key (both PEM; the key private: no other user may read it). Only endpoints of that origin get
+	// the certificate, when they ask for one: it says who we are. Relative names start at the folder of this
+	// file.
 	CertFile string
 	CAFile   string // certificates to trust besides those of the system
 }
@@ -70,7 +70,7 @@ func (f TLSFiles) table() (all []certificate, err error) {
 	return all, nil
 }
 
-// certificateFor is that of an origin; nil: it gets none.
+// certificateFor returns that of an origin; nil: it gets none.
 func (f TLSFiles) certificateFor(origin string) (*tls.Certificate, error) {
 	table, err := f.table()
 	for _, c := range table {
@@ -97,7 +97,7 @@ func (f TLSFiles) pair(c certificate) (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// trusted are the certificates to trust; nil: those of the system.
+// trusted returns the certificates to trust; nil: those of the system.
 func (f TLSFiles) trusted() (*x509.CertPool, error) {
 	if f.CAFile == "" {
 		return nil, nil //nolint:nilnil // as tls.Config has it
@@ -116,7 +116,7 @@ func (f TLSFiles) trusted() (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// secure begins TLS on connections, each with what the files hold at that moment.
+// secure begins TLS on connections, each with the present content of the files.
 func (f TLSFiles) secure(log *slog.Logger, origin string, base *tls.Config, by dial, within time.Duration) (dial, error) {
 	roots, err := keep(log, f.trusted)
 	if err != nil {
@@ -164,7 +164,7 @@ func secureWith(roots *kept[*x509.CertPool], pair *kept[*tls.Certificate], base 
 	}
 }
 
-// sameOrigin says whether a line of a file is for an origin.
+// sameOrigin reports whether a line of a file is for an origin.
 func sameOrigin(line, origin string) bool {
 	return strings.EqualFold(strings.TrimSuffix(line, "/"), origin)
 }

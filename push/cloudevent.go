@@ -11,11 +11,11 @@ import (
 	"github.com/ringfence/ringfence"
 )
 
-const eventType = "ringfence.record" // of a record that does not say its own
+const eventType = "ringfence.record" // of a record without one
 
-// event makes a request a CloudEvent 1.0 in binary mode: the value is its data, Content-Type says of
-// which form, and the attributes are headers. A record that is a whole event already, in structured
-// or batched mode, is left as it is.
+// event makes a request a CloudEvent 1.0 in binary mode: the value is its data, Content-Type the
+// form of the data, and the attributes are headers. A record that is a whole event already, in
+// structured or batched mode, is left as it is.
 func event(f *fields, m *ringfence.Message) {
 	if strings.HasPrefix(strings.ToLower(f.h["Content-Type"][0]), "application/cloudevents") {
 		return
@@ -38,8 +38,8 @@ func event(f *fields, m *ringfence.Message) {
 	}
 }
 
-// attribute is a text as CloudEvents has it in a header of HTTP, with everything beyond visible ASCII,
-// quotes and percent signs escaped; "" for what is no such text, or longer than a key may be.
+// attribute writes a text as CloudEvents has it in a header of HTTP, with everything beyond visible
+// ASCII, quotes and percent signs escaped; "" for what is no such text, or longer than a key may be.
 func attribute(s string) string {
 	if !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) || len(s) > longestKey {
 		return ""

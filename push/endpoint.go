@@ -22,7 +22,7 @@ import (
 	"github.com/ringfence/ringfence/subscription"
 )
 
-// Config is an endpoint and how it is spoken to. Only URL is required; the zero value of each field is
+// Config is an endpoint and how to speak to it. Only URL is required; the zero value of each field is
 // its default.
 type Config struct {
 	URL          string
@@ -31,20 +31,21 @@ type Config struct {
 	Timeout        time.Duration // of one attempt, in all; default 30 s
 	ConnectTimeout time.Duration // until there is a connection, then until it is encrypted; default 10 s, at most Timeout
 	HeaderTimeout  time.Duration // from the end of the request to the begin of the answer; default Timeout
-	BodyTimeout    time.Duration // for what the answer says; default 5 s, at most Timeout
+	BodyTimeout    time.Duration // for the body of the answer; default 5 s, at most Timeout
 
-	SecretFile string // secrets that requests are signed with, as Standard Webhooks has it; read again now and then
+	SecretFile string // secrets that sign requests, as in Standard Webhooks; read again now and then
 	TokenFile  string // lines of an origin and its bearer token; read again now and then
 
 	CloudEvents bool // each request is a CloudEvent 1.0 in binary mode; For: or where the definition says so
 
-	AllowNet []netip.Prefix // addresses for special purposes, and of this host, that may be dialed all the same; see ParseNet
+	AllowNet []netip.Prefix // special-purpose addresses, and those of this host, that may be dialed all the same; see ParseNet
 	Files    TLSFiles       // certificates to trust, and those of this side
-	TLS      *tls.Config    // what else TLS is to be like
+	TLS      *tls.Config    // other settings of TLS
 	Resolver *net.Resolver  // default: that of this host
 	Logger   *slog.Logger   // nil discards
 
-	// Gone is told that the endpoint wants nothing more, and what it said: For has it pause the subscription.
+	// Gone is called, with what was said, when the endpoint wants nothing more: For makes it pause the
+	// subscription.
 	Gone func(ctx context.Context, said string) error
 }
 
@@ -57,15 +58,15 @@ type Endpoint struct {
 	body         time.Duration
 	secrets      *kept[[][]byte]
 	token        *kept[string]
-	transport    *http.Transport // itself: a client would follow what leads elsewhere, unless told not to
+	transport    *http.Transport // no client: one would follow redirections, unless told not to
 	gone         func(context.Context, string) error
 	log          *slog.Logger
-	told         atomic.Int64 // when a failure was logged last, in Unix ms
+	told         atomic.Int64 // when a failure was last logged, in Unix ms
 	untold       atomic.Int64 // failures since
 }
 
 // New prepares an endpoint and connects to nothing. Errors are fault.Invalid: a URL that can't be one,
-// an address of this host or a private network that AllowNet does not have, a file that can't be read.
+// an address of this host or a private network that AllowNet does not have, an unreadable file.
 func New(cfg Config) (*Endpoint, error) {
 	u, err := subscription.CheckURL(cfg.URL)
 	if err != nil {
@@ -113,8 +114,8 @@ func timeouts(c *Config) {
 	set(&c.BodyTimeout, 5*time.Second)
 }
 
-// transport speaks HTTP/1.1 and, over TLS, HTTP/2. It asks no proxy, as what a proxy dials nobody could
-// look at, and takes no compressed answers, which could be of any size.
+// transport speaks HTTP/1.1 and, over TLS, HTTP/2. It uses no proxy, as the addresses that a proxy
+// dials can't be checked, and takes no compressed answers, which could be of any size.
 func transport(c *Config, g guard, origin string) (*http.Transport, error) {
 	dialer := &net.Dialer{Timeout: c.ConnectTimeout, ControlContext: g.control, Resolver: c.Resolver}
 	var secured *tls.Config
@@ -208,14 +209,14 @@ func with(req *http.Request, value []byte) {
 	req.Body, _ = req.GetBody()
 }
 
-// Close closes the connections that nobody uses.
+// Close closes the idle connections.
 func (e *Endpoint) Close() { e.transport.CloseIdleConnections() }
 
 func shownURL(u *url.URL) string {
 	return subscription.Endpoint{URL: u.String()}.Shown().URL
 }
 
-// loopback says whether a URL leads to this host by its name.
+// loopback reports whether a URL leads to this host by its name.
 func loopback(u *url.URL) bool {
 	addr, err := netip.ParseAddr(u.Hostname())
 	return u.Hostname() == "localhost" || err == nil && addr.Unmap().IsLoopback()

@@ -13,8 +13,8 @@ import (
 )
 
 // special are the addresses that are no host of the public internet: IANA's registries of special-purpose
-// IPv4 and IPv6 addresses (RFC 6890 and its updates), multicast, and what clouds use beside them. Those
-// that carry an IPv4 address in them are here too: who translates them reaches any IPv4 address.
+// IPv4 and IPv6 addresses (RFC 6890 and its updates), multicast, and further ones that clouds use. Those
+// that carry an IPv4 address are here too: a translator reaches any IPv4 address through them.
 var special = []struct {
 	net netip.Prefix
 	is  string
@@ -81,7 +81,7 @@ func ParseNet(s string) (netip.Prefix, error) {
 	return p.Masked(), nil
 }
 
-// guard says which addresses may be dialed.
+// guard decides which addresses may be dialed.
 type guard struct {
 	allowed []netip.Prefix
 	own     func() ([]net.Addr, error) // the addresses of this host, as they are at the moment
@@ -91,8 +91,8 @@ func newGuard(allowed []netip.Prefix) guard {
 	return guard{allowed: allowed, own: net.InterfaceAddrs}
 }
 
-// check is nil for an address that may be dialed. An IPv4 address in IPv6 is judged as what it is. A public
-// address that an interface of this host has leads to what listens here, as loopback does.
+// check is nil for an address that may be dialed. An IPv4 address in IPv6 is judged as IPv4. A public
+// address of an interface of this host leads to its listeners, as loopback does.
 func (g guard) check(addr netip.Addr) error {
 	addr = addr.WithZone("").Unmap()
 	for _, allowed := range g.allowed {
@@ -105,7 +105,7 @@ func (g guard) check(addr netip.Addr) error {
 			return refusedAddress(addr, s.is)
 		}
 	}
-	if addr.Is6() && addr.As16()[0]>>5 != 1 { // all that is given out for hosts is in 2000::/3
+	if addr.Is6() && addr.As16()[0]>>5 != 1 { // all addresses that are given out for hosts are in 2000::/3
 		return refusedAddress(addr, "not public")
 	}
 	own, err := g.own()
@@ -124,7 +124,7 @@ func refusedAddress(addr netip.Addr, is string) error {
 	return fmt.Errorf("the address %s is %s, and nothing is sent there unless --allow-net has it: %w", addr, is, fault.Invalid)
 }
 
-// control is asked with the address that is about to be dialed, after all names were resolved.
+// control checks the address that is about to be dialed, after all names were resolved.
 func (g guard) control(_ context.Context, _, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -133,7 +133,7 @@ func (g guard) control(_ context.Context, _, address string, _ syscall.RawConn) 
 	return g.check(to.Addr())
 }
 
-// obvious refuses a URL whose host can only be an address that is refused, before anything is delivered.
+// obvious refuses a URL whose host is a refused address, before anything is delivered.
 func (g guard) obvious(u *url.URL) error {
 	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
@@ -145,5 +145,5 @@ func (g guard) obvious(u *url.URL) error {
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return g.check(addr)
 	}
-	return nil // a name: who knows
+	return nil // a name: its address is still unknown
 }

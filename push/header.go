@@ -14,12 +14,12 @@ import (
 	"github.com/ringfence/ringfence"
 )
 
-// The headers of a request. Those of the record follow under ownPrefix; what HTTP can't carry as it is
-// comes in encodedHeader, as base64 of the name, a colon, and base64 of the value.
+// The headers of a request. Those of the record follow under ownPrefix; one that HTTP can't carry as
+// it is comes in encodedHeader, as base64 of the name, a colon, and base64 of the value.
 const (
 	ownPrefix     = "Ringfence-Header-"
 	encodedHeader = "Ringfence-Encoded-Header"
-	omittedHeader = "Ringfence-Headers-Omitted" // how many of the record's headers there was no room for
+	omittedHeader = "Ringfence-Headers-Omitted" // the number of the record's headers without room
 	keyHeader     = "Ringfence-Key"
 	keyEncoding   = "Ringfence-Key-Encoding" // base64, or sha256: the key is longer than longestKey, and this is its hash in hex
 )
@@ -34,7 +34,7 @@ const (
 	longestType    = 256
 )
 
-// header is what a request says of a record. All names and values that come from the record are checked,
+// header makes the headers about a record. All names and values that come from the record are checked,
 // or encoded.
 func header(subscription string, m *ringfence.Message, cloudEvent bool) http.Header {
 	f := fields{h: make(http.Header, 16), values: make([]string, 0, 16)}
@@ -68,8 +68,8 @@ func header(subscription string, m *ringfence.Message, cloudEvent bool) http.Hea
 	return f.h
 }
 
-// fields are headers whose names are in canonical form as they are written here; their values share an
-// array, since every delivery has a dozen of them.
+// fields are headers whose names are written in canonical form here; their values share an array,
+// since every delivery has a dozen of them.
 type fields struct {
 	h      http.Header
 	values []string
@@ -105,7 +105,7 @@ func own(h http.Header, all []ringfence.Header) {
 
 var traceParent = regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
 
-// trace passes on the W3C trace context of a record, if it has one that is whole.
+// trace passes on the W3C trace context of a record, if it is whole.
 func trace(h http.Header, all []ringfence.Header) {
 	parent, state := "", ""
 	for _, r := range all {
@@ -131,7 +131,7 @@ func trace(h http.Header, all []ringfence.Header) {
 	}
 }
 
-// contentType is what the record says that its value is.
+// contentType is the content type that the record gives its value.
 func contentType(all []ringfence.Header) string {
 	for _, r := range all {
 		if value := string(r.Value); strings.EqualFold(r.Name, "content-type") && len(value) <= longestType && plain(value) {
@@ -143,8 +143,9 @@ func contentType(all []ringfence.Header) string {
 	return "application/octet-stream"
 }
 
-// id names a record for ever, also when its place is used again by a topic that was made anew: it is
-// what a receiver knows a repeated delivery by. It has no full stop, which ends it where it is signed.
+// id names a record for ever, also when its place is used again by a topic that was made anew: a
+// receiver recognizes a repeated delivery by it. It has no full stop, which ends it where it is
+// signed.
 func id(subscription string, m *ringfence.Message) string {
 	b := make([]byte, 0, 256)
 	for _, s := range []string{subscription, m.Topic} {
@@ -157,7 +158,7 @@ func id(subscription string, m *ringfence.Message) string {
 	return string(hex.AppendEncode([]byte("msg_"), sum[:16]))
 }
 
-// plain says whether a text may stand in a header as it is, and comes out as it was.
+// plain reports whether a text may stand in a header as it is, and comes out as it was.
 func plain(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {
@@ -167,7 +168,7 @@ func plain(s string) bool {
 	return !strings.HasPrefix(s, " ") && !strings.HasSuffix(s, " ")
 }
 
-// token says whether a text may be part of the name of a header (RFC 9110, 5.6.2).
+// token reports whether a text may be part of the name of a header (RFC 9110, 5.6.2).
 func token(s string) bool {
 	for i := range len(s) {
 		c := s[i]
@@ -179,7 +180,7 @@ func token(s string) bool {
 	return s != ""
 }
 
-// legible is a name of ours as it is; anything else is quoted.
+// legible keeps a name of ours as it is, and quotes anything else.
 func legible(s string) string {
 	if plain(s) {
 		return s

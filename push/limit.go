@@ -12,13 +12,13 @@ import (
 	"github.com/ringfence/ringfence/subscription/shard"
 )
 
-// Limits bound what all subscriptions of all daemons post to an endpoint; 0: there is no bound.
+// Limits bound what all subscriptions of all daemons post to an endpoint; 0: no bound.
 type Limits struct {
 	Rate        int // attempts that begin in a second
 	Concurrency int // attempts under way, at least one in each daemon
 }
 
-// Origin is the origin that s names, and nothing else: ErrInvalid for a URL with a path.
+// Origin parses s as an origin, and nothing else: ErrInvalid for a URL with a path.
 func Origin(s string) (string, error) {
 	origin, err := subscription.OriginOf(s)
 	if u, e := url.Parse(s); err == nil && e == nil && (strings.TrimSuffix(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil || u.Fragment != "") {
@@ -27,7 +27,7 @@ func Origin(s string) (string, error) {
 	return origin, err
 }
 
-// targetsOf are the endpoints that have limits, by origin.
+// targetsOf returns the limiters of endpoints with limits, by origin.
 func targetsOf(limits map[string]Limits) (map[string]*shard.Limiter, error) {
 	targets := map[string]*shard.Limiter{}
 	var errs []error
@@ -44,13 +44,13 @@ func targetsOf(limits map[string]Limits) (map[string]*shard.Limiter, error) {
 	return targets, errors.Join(errs...)
 }
 
-// count tells the endpoints that have limits how many subscriptions go there. Those that are paused
-// count: their shards are here with their parts, which the others use.
+// count tells each endpoint with limits how many subscriptions go there. Paused ones count: their
+// shards are here with their parts, which the others use.
 func (s *server) count(all []*api.Subscription) {
 	among := map[string]int{}
 	for _, d := range all {
 		if d.Endpoint != nil {
-			origin, _ := subscription.OriginOf(d.Endpoint.URL) // "": it is told when it is to be delivered
+			origin, _ := subscription.OriginOf(d.Endpoint.URL) // "": delivering it reports that
 			among[origin]++
 		}
 	}
@@ -59,7 +59,7 @@ func (s *server) count(all []*api.Subscription) {
 	}
 }
 
-// target is the endpoint of a subscription; nil: it has no limits.
+// target is the limiter of a subscription's endpoint; nil: it has no limits.
 func (s *server) target(d *api.Subscription) *shard.Limiter {
 	origin, _ := subscription.OriginOf(d.Endpoint.URL) // as above
 	return s.targets[origin]

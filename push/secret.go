@@ -26,7 +26,7 @@ const (
 	rereadAfter    = 10 * time.Second
 )
 
-// kept is what a file holds, which is read again now and then.
+// kept is the content of a file that is read again now and then.
 type kept[T any] struct {
 	load func() (T, error)
 	log  *slog.Logger
@@ -42,8 +42,8 @@ func keep[T any](log *slog.Logger, load func() (T, error)) (*kept[T], error) {
 	return &kept[T]{load: load, log: log, read: time.Now(), value: v}, err
 }
 
-// current is what the file held a moment ago. That it can't be read any more is told, and what it had is
-// used on.
+// current is the recent content of the file. When the file can't be read any more, that is logged, and
+// the old content used on.
 func (k *kept[T]) current(now time.Time) T {
 	k.mu.Lock()
 	value, due := k.value, now.Sub(k.read) >= rereadAfter
@@ -65,20 +65,20 @@ func (k *kept[T]) current(now time.Time) T {
 	return fresh
 }
 
-// CheckSecrets looks at a file of secrets before anybody needs it: fault.NotFound when there is none. Errors
-// show nothing of what is in it.
+// CheckSecrets checks a file of secrets before it is used: fault.NotFound when there is none. Errors show
+// nothing of its content.
 func CheckSecrets(path string) error {
 	_, err := readSecrets(path, "")
-	if errors.Is(err, os.ErrNotExist) { // for who delivers, that is no end of the subscription
+	if errors.Is(err, os.ErrNotExist) { // for a deliverer, that does not end the subscription
 		return fmt.Errorf("secret file: open %s: %w: %w", path, os.ErrNotExist, fault.NotFound)
 	}
 	return err
 }
 
-// readSecrets reads the secrets of a file, none for "": one a line, and during a rotation two, of which the first is
-// the new one. The form is that of Standard Webhooks: base64 of 24 to 64 bytes, behind "whsec_" or not. One behind
-// an origin signs what goes there and nothing else: whoever may write definitions names the file and the endpoint,
-// and could else have what he likes signed by the secret of another one.
+// readSecrets reads the secrets of a file, none for "": one a line, and during a rotation two, the new one first.
+// The form is that of Standard Webhooks: base64 of 24 to 64 bytes, behind "whsec_" or not. A secret behind an origin
+// signs only what goes there. Anyone who can edit a subscription chooses its secret file and its endpoint, and could
+// otherwise get any text signed by the secret of another endpoint.
 func readSecrets(path, origin string) ([][]byte, error) {
 	if path == "" {
 		return nil, nil
@@ -99,7 +99,7 @@ var (
 	errOthers  = errors.New("its secrets are for other origins than that of the endpoint, and nothing else is signed with them")
 )
 
-// parseSecrets gives those for an origin; "": those of the first line's, to see whether they are in order.
+// parseSecrets returns those for an origin; "": those of the first line's, to check them.
 func parseSecrets(text []byte, origin string) ([][]byte, error) {
 	var keys [][]byte
 	others := false
@@ -145,8 +145,7 @@ func signatures(keys [][]byte, id string, at time.Time, body []byte) string {
 	return strings.Join(all, " ")
 }
 
-// isOrigin tells a scheme, a host and perhaps a port: beside anything more a token would go nowhere, and nobody
-// would know why.
+// isOrigin accepts a scheme, a host and perhaps a port: with anything more a token would silently go nowhere.
 func isOrigin(s string) bool {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {

@@ -19,18 +19,18 @@ import (
 
 // ServeOptions are the options of Serve; the zero value of each field is its default.
 type ServeOptions struct {
-	// Config is what all endpoints have in common: AllowNet, TokenFile, CloudEvents, Files, TLS, Resolver, Logger and the
-	// time-outs but Timeout, which comes from the definition if that has one.
+	// Config is what all endpoints share: AllowNet, TokenFile, CloudEvents, Files, TLS, Resolver, Logger and the
+	// time-outs; a definition may have its own Timeout.
 	Config    Config
 	Subscribe ringfence.SubscribeOptions
-	// Endpoints are the limits of endpoints, by origin ("https://api.example.com"): of all subscriptions that go
-	// there together, and of all who deliver with the same limits.
+	// Endpoints are the limits of endpoints, by origin ("https://api.example.com"): for all subscriptions that
+	// go there together, and all deliverers with the same limits.
 	Endpoints map[string]Limits
-	Poll      time.Duration // how often the definitions are looked at though no change was heard of; default 30 s
+	Poll      time.Duration // how often the definitions are read without a hint of a change; default 30 s
 }
 
-// For prepares the endpoint of a subscription, which is paused when that wants nothing more. ErrInvalid
-// when it has none, and as New.
+// For prepares the endpoint of a subscription, and pauses the subscription when the endpoint wants
+// nothing more. ErrInvalid when it has none, and as New.
 func For(rf *ringfence.Client, d *api.Subscription, c Config) (*Endpoint, error) {
 	if d.Endpoint == nil {
 		return nil, fmt.Errorf("subscription %q has no endpoint: %w", d.Name, fault.Invalid)
@@ -50,11 +50,11 @@ func For(rf *ringfence.Client, d *api.Subscription, c Config) (*Endpoint, error)
 }
 
 // Serve delivers all subscriptions that have an endpoint, until ctx ends: then it drains and returns nil.
-// It shares each with whoever else delivers it, and follows the definitions: what is made is delivered
-// from then on, what was changed by its new definition, and what was deleted ends. A subscription that
-// can't be delivered is told and tried again, and stops no other one.
+// It shares each with other deliverers, and follows the definitions: a new subscription is delivered from
+// then on, a changed one by its new definition, and a deleted one ends. A subscription that can't be
+// delivered is logged and tried again, and stops no other one.
 //
-// An error, and at once, is a file of tokens or of TLS that can't be read, or wrong Endpoints (ErrInvalid).
+// An unreadable file of tokens or of TLS, or wrong Endpoints (ErrInvalid), is an error at once.
 func Serve(ctx context.Context, rf *ringfence.Client, opts *ServeOptions) error {
 	s := server{rf: rf, running: map[string]*delivery{}, ended: make(chan struct{}, 1)}
 	if opts != nil {
@@ -82,10 +82,10 @@ func Serve(ctx context.Context, rf *ringfence.Client, opts *ServeOptions) error 
 			t.End()
 		}
 	}()
-	var hints <-chan struct{} // nil: no change is heard of
+	var hints <-chan struct{} // nil: no hints
 	for ctx.Err() == nil {
 		if hints == nil {
-			hints, _ = subscription.Watch(ctx, rf.Registry()) // what keeps it is told by follow, which reads
+			hints, _ = subscription.Watch(ctx, rf.Registry()) // follow, which reads, reports an error
 		}
 		look := s.opts.Poll
 		if read := s.follow(ctx); !read || hints == nil {
@@ -101,7 +101,7 @@ const (
 	lookAgain = 2 * time.Second // while definitions can't be read or watched
 )
 
-// wait waits until something may have changed; nil when no change is heard of any more.
+// wait waits until something may have changed; nil when hints have ended.
 func (s *server) wait(ctx context.Context, hints <-chan struct{}, look time.Duration) <-chan struct{} {
 	timer := time.NewTimer(look)
 	defer timer.Stop()
@@ -123,7 +123,7 @@ func (s *server) wait(ctx context.Context, hints <-chan struct{}, look time.Dura
 	return hints
 }
 
-// server delivers subscriptions; what it has is its loop's.
+// server delivers subscriptions; its loop owns its fields.
 type server struct {
 	rf      *ringfence.Client
 	opts    ServeOptions
@@ -131,7 +131,7 @@ type server struct {
 	targets map[string]*shard.Limiter // endpoints that have limits, by origin
 	ended   chan struct{}             // a delivery has
 	all     sync.WaitGroup
-	blind   bool // the definitions can't be read, which was told
+	blind   bool // the definitions can't be read, which was logged
 }
 
 // delivery is one subscription that is delivered.
@@ -141,7 +141,7 @@ type delivery struct {
 	over  chan struct{}
 }
 
-// terms are what a delivery is made with: it has to begin anew when they change.
+// terms are the settings of a delivery: when they change, it begins anew.
 type terms struct {
 	endpoint    api.Endpoint
 	set         string
@@ -153,8 +153,8 @@ func termsOf(d *api.Subscription) terms {
 	return terms{*d.Endpoint, d.ID, d.Retry, d.DeadLetters}
 }
 
-// follow makes what runs what is defined. Definitions that can't be read are no reason to stop anything; then
-// read is false.
+// follow starts and stops deliveries by the definitions. Unreadable definitions stop nothing; then read is
+// false.
 func (s *server) follow(ctx context.Context) (read bool) {
 	all, err := s.rf.Admin().ListSubscriptions(ctx)
 	unread := unreadIn(all, err)
@@ -197,7 +197,7 @@ func (s *server) follow(ctx context.Context) (read bool) {
 	return err == nil
 }
 
-// unreadIn is what keeps a list of definitions from being whole; nil: nothing does.
+// unreadIn is the error of an incomplete list of definitions; nil: it is complete.
 func unreadIn(all []*api.Subscription, err error) error {
 	for _, d := range all {
 		if d.Damaged != "" {
@@ -265,8 +265,7 @@ func (s *server) subscribe(ctx context.Context, d *api.Subscription) error {
 	return s.rf.Subscribe(ctx, d.Name, e.Deliver, &opts)
 }
 
-// endpoint is a call of its own: what it needs of the stack is not needed for as long as the subscription is
-// delivered.
+// endpoint is a separate call, to free its stack space while the subscription is delivered.
 //
 //go:noinline
 func (s *server) endpoint(d *api.Subscription) (*Endpoint, error) {

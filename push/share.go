@@ -11,10 +11,10 @@ import (
 	"github.com/ringfence/ringfence/subscription/shard"
 )
 
-// Share is the part that a process which delivers one subscription has of the limits of its endpoint, for
-// ringfence.SubscribeOptions.Target: as one that serves with the same limits has it. nil: there are none for that
-// endpoint. It follows how many subscriptions go there until end is called, which has to be once nothing is delivered
-// any more. ErrInvalid for limits that can't be.
+// Share is the part of an endpoint's limits for a process that delivers one subscription, for
+// ringfence.SubscribeOptions.Target: the same as for one that serves with the same limits. nil: the endpoint has
+// none. It follows how many subscriptions go there until end is called, once nothing is delivered any more.
+// ErrInvalid for impossible limits.
 func Share(ctx context.Context, rf *ringfence.Client, d *api.Subscription, limits map[string]Limits, log *slog.Logger) (t *shard.Limiter, end func(), _ error) {
 	targets, err := targetsOf(limits)
 	if err != nil {
@@ -44,10 +44,10 @@ func Share(ctx context.Context, rf *ringfence.Client, d *api.Subscription, limit
 
 // countOn counts anew whenever definitions may have changed. Where they can't be read the last number stays.
 func (s *server) countOn(ctx context.Context) {
-	var hints <-chan struct{} // nil: no change is heard of
+	var hints <-chan struct{} // nil: no hints
 	for ctx.Err() == nil {
 		if hints == nil {
-			hints, _ = subscription.Watch(ctx, s.rf.Registry()) // what keeps it is told by the reading
+			hints, _ = subscription.Watch(ctx, s.rf.Registry()) // the reading reports an error
 		}
 		look := s.opts.Poll
 		all, err := s.rf.Admin().ListSubscriptions(ctx)

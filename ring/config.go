@@ -42,21 +42,21 @@ type Config struct {
 	Member      string
 	Incarnation string // of this start, unique for ever; default random
 
-	Mode  Mode // default: what the ring has, Anchor when it is new
-	Slots int  // of a ring in Table mode; default: what the ring has, 256 when it is new
+	Mode  Mode // default: that of the ring, Anchor when it is new
+	Slots int  // of a ring in Table mode; default: that of the ring, 256 when it is new
 
-	TTL time.Duration // a member that is not heard of for so long is dead; default Registry.SessionTTL: 5 s, on etcd 2 s
+	TTL time.Duration // a silent member is dead after that; default Registry.SessionTTL: 5 s, on etcd 2 s
 
-	// Drain is, in Anchor mode, how long a member that leaves still answers yes for its keys while
-	// its heirs do already. In Table mode it is the time from the last yes for a slot that moves
-	// to the first yes elsewhere, for what was begun to finish. Default 100 ms; negative: none.
+	// Drain is, in Anchor mode, how long a leaving member still answers yes for its keys while its
+	// heirs do already. In Table mode it is the time from the last yes for a moving slot to the
+	// first yes elsewhere, for running work to finish. Default 100 ms; negative: none.
 	Drain time.Duration
 
 	Logger *slog.Logger // default: discard
 	Events Events
 }
 
-// Events tell what happens. Each may be nil. They are called one at a time and must not block.
+// Events report what happens. Each may be nil. They are called one at a time and must not block.
 type Events struct {
 	// Changed is called when this member sees another picture of the ring than before. The first
 	// old one has no members.

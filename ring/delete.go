@@ -9,11 +9,11 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
-// deleteBatch keeps the transactions of a deletion below what stores allow in one.
+// deleteBatch keeps the transactions of a deletion within the limits of stores.
 const deleteBatch = 64
 
-// Delete removes a ring with its history. ErrNotFound when there is none; ErrConflict while it
-// has members. A deletion cut short is finished by the next Delete or Join.
+// Delete removes a ring with its history. ErrNotFound when there is none; ErrConflict while it has
+// members. The next Delete or Join finishes an interrupted deletion.
 func Delete(ctx context.Context, reg *registry.Registry, name string) error {
 	if err := registry.CheckID("ring", name); err != nil {
 		return err
@@ -44,7 +44,7 @@ func Delete(ctx context.Context, reg *registry.Registry, name string) error {
 	if v.Mode == Table && len(v.Members) > 0 || len(alive.Entries) > 0 {
 		return fmt.Errorf("ring %q has members; stop them first: %w", name, ErrConflict)
 	}
-	// Marked as deleted, nobody can join any more: who does checks the version of this entry.
+	// Once it is marked as deleted, no member can join: joining checks the version of this entry.
 	mark := metaDoc{Format: format, Mode: v.Mode, Slots: v.Slots, Deleting: true}
 	versions, err := reg.Txn(ctx, registry.Txn{
 		Checks: []registry.Check{{Key: e.Key, Version: e.Version}},
@@ -57,7 +57,7 @@ func Delete(ctx context.Context, reg *registry.Registry, name string) error {
 }
 
 // removeAll removes everything of a ring that is marked as deleted: members first, because without
-// its entry nobody can claim anything, and the mark last.
+// its entry none can claim anything, and the mark last.
 func removeAll(ctx context.Context, reg *registry.Registry, name string, mark registry.Version) error {
 	k := keys{name}
 	for _, prefix := range []string{k.members(), k.table() + "groups/" + slotsName + "/members/", k.prefix()} {
@@ -82,7 +82,7 @@ func removeAll(ctx context.Context, reg *registry.Registry, name string, mark re
 
 func remove(ctx context.Context, reg *registry.Registry, k keys, mark registry.Version, found []string) error {
 	_, err := reg.Txn(ctx, registry.Txn{Checks: []registry.Check{{Key: k.meta(), Version: mark}}, Deletes: found})
-	if err != nil && !errors.Is(err, registry.ErrConflict) { // then somebody else finished it
+	if err != nil && !errors.Is(err, registry.ErrConflict) { // then another process finished it
 		return fmt.Errorf("ring %q: %w", k.ring, err)
 	}
 	return nil

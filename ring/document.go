@@ -17,7 +17,7 @@ import (
 
 const format = 1 // of the documents below
 
-// metaDoc says what a ring is.
+// metaDoc describes a ring.
 type metaDoc struct {
 	Format   int   `json:"format"`
 	Mode     Mode  `json:"mode"`
@@ -26,7 +26,7 @@ type metaDoc struct {
 	Deleting bool  `json:"deleting,omitempty"`
 }
 
-// memberDoc is a member of an anchor ring that lives.
+// memberDoc is a live member of an anchor ring.
 type memberDoc struct {
 	Incarnation string `json:"incarnation"`
 	Host        string `json:"host,omitempty"`
@@ -62,9 +62,9 @@ type reading struct {
 	metaVersion registry.Version
 	members     map[string]memberDoc
 	entries     map[string]registry.Entry // of the members
-	doc         *anchorDoc                // nil: nobody ever joined
+	doc         *anchorDoc                // nil: no member ever joined
 	docVersion  registry.Version
-	starts      map[string]registry.Entry // of the members: who announced itself last
+	starts      map[string]registry.Entry // of the members: the last announcement
 
 	time int64     // of the store, Unix ms
 	at   time.Time // when the reading was here
@@ -150,9 +150,9 @@ func (d *anchorDoc) check(key string) error {
 	return nil
 }
 
-// next is the document for the members that live, with their incarnations; d itself when it is
-// that already, and has an epoch of at least floor. d is nil for the first one; now is the store's
-// time, below which no epoch is: a store that went back may have forgotten later ones.
+// next returns the document for the live members, with their incarnations; d itself when it is that
+// already, and has an epoch of at least floor. d is nil for the first one; no epoch is below now,
+// the store's time: a store that went back may have forgotten later ones.
 func (d *anchorDoc) next(live map[string]string, by string, floor, now int64) (*anchorDoc, error) {
 	if d == nil {
 		d = &anchorDoc{Anchor: new(assign.Anchor)}
@@ -197,7 +197,7 @@ func (d *anchorDoc) next(live map[string]string, by string, floor, now int64) (*
 	}, nil
 }
 
-// live are the members with their incarnations.
+// live returns the members with their incarnations.
 func (st *reading) live() map[string]string {
 	out := make(map[string]string, len(st.members))
 	for id, m := range st.members {

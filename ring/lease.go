@@ -8,7 +8,7 @@ import (
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
-// lease says whether a session certainly lives, at the cost of one look at the clocks.
+// lease decides whether a session certainly lives, at the cost of one look at the clocks.
 type lease struct {
 	session registry.Session
 	doubter driver.Doubter  // the session, where a doubt is a no; or nil
@@ -18,10 +18,10 @@ type lease struct {
 	limit   time.Duration // after began, when it ends in any case; 0: never
 }
 
-// bound is what is known of a session's deadline. It is never too late as long as the host was not
-// suspended since: Go's clock stands still then, and the deadline comes sooner. The time of day
-// goes on, so a suspension moves the two clocks apart. That says no more than that the deadline has
-// to be asked for again: somebody may just have set the time of day.
+// bound is the known deadline of a session. It is never too late unless the host was suspended
+// since: Go's clock stands still then, and the deadline comes sooner. The time of day goes on, so a
+// suspension moves the two clocks apart. Then the deadline has to be asked for again; the time of
+// day may merely have been set.
 type bound struct {
 	until time.Duration // after began
 	apart time.Duration // how far the clocks were
@@ -36,7 +36,7 @@ func newLease(s registry.Session) *lease {
 	return l
 }
 
-// ask asks for the deadline, for who saw before that the clocks are that far apart.
+// ask asks for the deadline, after the clocks were seen to be that far apart.
 func (l *lease) ask(apart time.Duration) (until time.Duration) {
 	until = l.session.Deadline().Sub(l.began)
 	if k := l.known.Load(); k == nil || k.until != until || !k.near(apart) {
@@ -47,7 +47,7 @@ func (l *lease) ask(apart time.Duration) (until time.Duration) {
 
 func (b *bound) near(apart time.Duration) bool { return (apart - b.apart).Abs() < together }
 
-// exclusive is the lease that does not hold either while others may take this process for dead.
+// exclusive is a lease that does not hold either while others may take this process for dead.
 func (l *lease) exclusive() *lease {
 	l.doubter, _ = l.session.(driver.Doubter)
 	return l
@@ -60,8 +60,8 @@ func (l *lease) ending(d time.Duration) *lease {
 	return e
 }
 
-// holds says whether the session lives now. The deadline is asked for once a renewal only, and
-// after a suspension of the host: what was seen of it before can but be too early.
+// holds reports whether the session lives now. The deadline is asked for only once a renewal, and
+// after a suspension of the host: an earlier answer can only be too early.
 func (l *lease) holds() bool {
 	select {
 	case <-l.done:

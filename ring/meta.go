@@ -10,7 +10,7 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
-// ensureMeta makes the ring, or finds it as it is asked for.
+// ensureMeta makes the ring, or checks that it is as cfg asks.
 func ensureMeta(ctx context.Context, cfg Config) (metaDoc, error) {
 	k := keys{cfg.Name}
 	for {
@@ -55,7 +55,7 @@ func ensureMeta(ctx context.Context, cfg Config) (metaDoc, error) {
 	}
 }
 
-// suits says whether a ring is as a member asks for.
+// suits checks that a ring is as a member asks.
 func (m metaDoc) suits(cfg Config) error {
 	if cfg.Mode != "" && cfg.Mode != m.Mode {
 		return fmt.Errorf("ring %q is in mode %q, asked for was %q; use another name or delete it: %w", cfg.Name, m.Mode, cfg.Mode, ErrExists)

@@ -8,14 +8,14 @@ import (
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
-// prefixed is the part of a registry below a prefix, as a registry of its own: what keeps the slots
-// of a ring from being taken for a consumer group of the user. It belongs to somebody else, so
-// that closing it does nothing.
+// prefixed is the part of a registry below a prefix, as a registry of its own: so the slots of a
+// ring can't be taken for a consumer group of the user. Its registry has another owner: closing it
+// does nothing.
 type prefixed struct {
 	reg    *registry.Registry
 	prefix string
 	open   func(context.Context) (registry.Session, error) // opens the sessions
-	enters func(key string) []registry.Check               // what else is checked when a key is made
+	enters func(key string) []registry.Check               // further checks when a key is made
 }
 
 func (b *prefixed) List(ctx context.Context, prefix string) (driver.Snapshot, error) {

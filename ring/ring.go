@@ -14,12 +14,12 @@ import (
 )
 
 // A member is two paths that meet in atomic pointers. One goroutine (loop) looks at the store after each hint
-// and does what the mode asks for (backend.look). It puts down a View for people and programs that send keys
+// and does what the mode asks for (backend.look). It stores a View, for people and programs that send keys
 // on, and a right: that of an anchor ring for all keys, with the anchor in it; in a table ring the workers of
-// the group put one down for each slot that they are given. ShouldHandle reads the right and nothing else.
-// Its lease says whether the session that it rests on has certainly not run out: so an answer costs no lock
-// and no call, and when the store hangs the yes ends by itself. Hints may be lost or doubled: they say
-// nothing but to look, and a look comes by itself now and then.
+// the group store one for each slot that they are given. ShouldHandle reads the right and nothing else. The
+// right's lease decides whether its session has certainly not run out: so an answer costs no lock and no
+// call, and when the store hangs the yes ends by itself. Hints may be lost or doubled: each only says to
+// look, and a look comes by itself now and then.
 
 // Ring is a member of a ring. Its methods may be called concurrently.
 type Ring struct {
@@ -37,7 +37,7 @@ type Ring struct {
 	refreshes chan chan error
 	hints     chan struct{} // look at the store again
 	settled   chan struct{} // closed when this member is established
-	ended     chan struct{} // closed with err set, when it is no member any more for good
+	ended     chan struct{} // closed with err set, when it has ceased to be a member for good
 	endOnce   sync.Once
 	err       error
 
@@ -53,10 +53,10 @@ type right struct {
 	anchor *assign.Anchor // of an anchor ring
 }
 
-// backend is what the modes differ in. One goroutine uses it.
+// backend is the difference of the modes. One goroutine uses it.
 type backend interface {
-	// look reads the ring, does what follows from it, and says when to look again though there
-	// was no hint; after an error at least the time to begin with. A permanent error ends the membership.
+	// look reads the ring, does what follows from it, and says when to look again without a hint; after
+	// an error at least the time to begin with. A permanent error ends the membership.
 	look(ctx context.Context) (again time.Duration, err error)
 	// lost is closed when look should be called because the session ended; it may be nil.
 	lost() <-chan struct{}
@@ -64,24 +64,24 @@ type backend interface {
 	leave(ctx context.Context) error
 }
 
-// permanent marks an error that waiting does not help against.
+// permanent marks an error that does not pass by waiting.
 type permanent struct{ error }
 
 func (p permanent) Unwrap() error { return p.error }
 
 // Times that are not worth an option.
 const (
-	sweep      = 30 * time.Second      // a look at the store though it gave no hint
+	sweep      = 30 * time.Second      // a look at the store without a hint
 	retryFirst = 20 * time.Millisecond // after a failure of the store; doubles
 	retryMost  = time.Second
 )
 
-// Join makes this process a member of a ring and returns as soon as the ring is known; whether
-// its part is known too, WaitEstablished tells. From then on the membership looks after itself,
-// through outages of the store as well, until Close.
+// Join makes this process a member of a ring and returns as soon as the ring is known;
+// WaitEstablished waits for its part. From then on the membership maintains itself, also through
+// outages of the store, until Close.
 //
-// Errors: ErrInvalid with every fault of cfg; ErrExists when the ring has another mode or number
-// of slots; what the store says otherwise.
+// Errors: ErrInvalid with every fault of cfg; ErrExists when the ring has another mode or number of
+// slots; otherwise the error of the store.
 func Join(ctx context.Context, cfg Config) (*Ring, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func Join(ctx context.Context, cfg Config) (*Ring, error) {
 	return r, nil
 }
 
-// ShouldHandle says whether this member handles a key now, and under which epoch; the epoch is 0
+// ShouldHandle reports whether this member handles a key now, and under which epoch; the epoch is 0
 // when it does not. It reads no store, takes no lock and allocates nothing.
 func (r *Ring) ShouldHandle(key string) (mine bool, epoch int64) {
 	var p *right
@@ -140,21 +140,21 @@ func (r *Ring) ShouldHandle(key string) (mine bool, epoch int64) {
 	return true, p.epoch
 }
 
-// Owner is the member that handles a key as far as this member saw last, and the epoch; "" when
-// nobody does. It is for sending a key on: only ShouldHandle is a promise.
+// Owner returns the member that handles a key, as this member saw it last, and the epoch; "" when
+// there is none. Use it to send a key on: only ShouldHandle is a promise.
 func (r *Ring) Owner(key string) (member string, epoch int64) { return r.view.Load().Owner(key) }
 
-// Members are the members as far as this one saw last, sorted by ID.
+// Members returns the members, as this one saw them last, sorted by ID.
 func (r *Ring) Members() []Member { return r.view.Load().Members }
 
-// View is the ring as this member saw it last.
+// View returns the ring as this member saw it last.
 func (r *Ring) View() *View { return r.view.Load() }
 
 // Member is this member's ID.
 func (r *Ring) Member() string { return r.cfg.Member }
 
 // WaitEstablished waits until this member is in the ring, has its part, and hears of changes.
-// Errors: that of ctx; ErrFenced, ErrNotFound or ErrClosed when it is no member any more.
+// Errors: that of ctx; ErrFenced, ErrNotFound or ErrClosed when it has ceased to be a member.
 func (r *Ring) WaitEstablished(ctx context.Context) error {
 	select {
 	case <-r.settled:
@@ -171,8 +171,8 @@ func (r *Ring) WaitEstablished(ctx context.Context) error {
 	}
 }
 
-// Refresh reads the ring from the store now. It is never needed for correctness: changes are
-// heard of. Errors are those of the store, and as of WaitEstablished.
+// Refresh reads the ring from the store now. Correctness never needs it: the member hears of
+// changes. Errors are those of the store, and as of WaitEstablished.
 func (r *Ring) Refresh(ctx context.Context) error {
 	answer := make(chan error, 1)
 	select {
@@ -192,11 +192,11 @@ func (r *Ring) Refresh(ctx context.Context) error {
 	}
 }
 
-// Done is closed when this process is no member any more for good: closed, or as Err says.
+// Done is closed when this process has ceased to be a member for good: closed, or as Err says.
 func (r *Ring) Done() <-chan struct{} { return r.ended }
 
-// Err is why Done is closed: ErrFenced when the member was started elsewhere, ErrNotFound when
-// the ring was deleted, ErrClosed after Close; nil while it is a member.
+// Err is why Done is closed: ErrFenced when the member was started elsewhere, ErrNotFound when the
+// ring was deleted, ErrClosed after Close; nil while it is a member.
 func (r *Ring) Err() error {
 	select {
 	case <-r.ended:
@@ -206,14 +206,15 @@ func (r *Ring) Err() error {
 	}
 }
 
-// Close leaves the ring: the others are told, an anchor ring's keys are answered for until the
-// drain is over, a table ring's slots are handed over. It joins all goroutines. When the others
-// could not be told, the error says so, and they find out by the end of the session. Closing twice
-// gives the first result.
+// Close leaves the ring: it tells the others, answers for an anchor ring's keys until the drain is
+// over, and hands over a table ring's slots. It joins all goroutines. When it could not tell the
+// others, the error says so, and they find out by the end of the session. Closing twice gives the
+// first result.
 //
-// In Anchor mode the end of ctx cuts the drain short, and what the store does not answer. In Table
-// mode ctx is not heeded, because no slot may go elsewhere before its drain is over: Close takes
-// as long as the drain, and up to two TTLs and three seconds more from a store that does not answer.
+// In Anchor mode the end of ctx cuts short the drain, and calls that the store does not answer. In
+// Table mode ctx has no effect, because no slot may go elsewhere before its drain is over: Close
+// takes as long as the drain, and up to two TTLs and three seconds more from a store that does not
+// answer.
 func (r *Ring) Close(ctx context.Context) error {
 	r.closing.Do(func() {
 		r.stop()
@@ -224,7 +225,7 @@ func (r *Ring) Close(ctx context.Context) error {
 	return r.closed
 }
 
-// end makes it known that the membership is over; the first reason counts.
+// end ends the membership; the first reason counts.
 func (r *Ring) end(err error) {
 	r.endOnce.Do(func() {
 		r.anchor.Store(nil)
@@ -281,7 +282,7 @@ func (r *Ring) hint() {
 	}
 }
 
-// watch turns changes of the store into hints, for as long as ctx lives.
+// watch turns changes of the store into hints, until ctx ends.
 func (r *Ring) watch(ctx context.Context, reg *registry.Registry, prefix string) {
 	for pause := retryFirst; ctx.Err() == nil; pause = min(2*pause, retryMost) {
 		ch, err := reg.Watch(ctx, prefix)
@@ -311,7 +312,7 @@ func (r *Ring) show(now *View) {
 	}
 }
 
-// settle tells that this member is established; the loop calls it.
+// settle marks this member as established; the loop calls it.
 func (r *Ring) settle() {
 	select {
 	case <-r.settled:

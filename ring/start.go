@@ -8,12 +8,12 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
-// Which start of a member ID is the newest, the store says: each announces itself, bound to its
-// session, in the place of the one before. Who finds another start there than itself is over, and
-// can't come back: it replaces only what is there when it is announced for the first time, and
-// enters the ring under a check of its announcement.
+// The store decides which start of a member ID is the newest: each announces itself, bound to its
+// session, in the place of the one before. A start that finds another one there is over, and can't
+// come back: only its first announcement replaces others, and it enters the ring under a check of
+// its announcement.
 
-// announcement is a start of this member that is the newest one as far as the store has told.
+// announcement is a start of this member that is the newest one the store has reported.
 type announcement struct {
 	session registry.Session
 	version registry.Version // of its entry
@@ -30,14 +30,14 @@ func (r *Ring) announce(ctx context.Context, before bool) (announcement, error) 
 	if err != nil {
 		bounded, cancel := r.bound(context.WithoutCancel(ctx))
 		defer cancel()
-		_ = s.Close(bounded) // if this fails it runs out by itself
+		_ = s.Close(bounded) // if this fails it expires
 		return announcement{}, err
 	}
 	return announcement{s, version}, nil
 }
 
-// tell writes the announcement. A reply that is lost may be to a write that was applied and
-// replaced since: another start that was not there before that try is newer then.
+// tell writes the announcement. A lost reply may be to a write that was applied and replaced since:
+// another start that was not there before that try is newer then.
 func (r *Ring) tell(ctx context.Context, s registry.Session, before bool) (registry.Version, error) {
 	key := r.keys.start(r.cfg.Member)
 	lost, base := false, registry.Version("")
@@ -61,7 +61,7 @@ func (r *Ring) tell(ctx context.Context, s registry.Session, before bool) (regis
 		versions, err := r.cfg.Registry.Txn(ctx, registry.Txn{
 			Checks: []registry.Check{{Key: key, Version: e.Version}},
 			Puts:   []registry.Put{{Key: key, Value: registry.Encode(r.me), Session: s.ID()}},
-			Quiet:  r.meta.Mode == Anchor, // who is replaced there sees it when this start enters
+			Quiet:  r.meta.Mode == Anchor, // a replaced start sees it when this one enters
 		})
 		switch {
 		case err == nil:

@@ -16,14 +16,14 @@ import (
 // slotsName is the consumer group whose units are the slots, below the ring's own prefix.
 const slotsName = "slots"
 
-// slotGroup is that group, for looking only.
+// slotGroup is that group, for reading only.
 func slotGroup(reg *registry.Registry, name string) (*protocol.Group, error) {
 	return protocol.NewGroup(registry.New(&prefixed{reg: reg, prefix: keys{name}.table()}), slotsName)
 }
 
-// tableRing is a member of a table ring: of a consumer group whose workers do nothing but keep a
-// note of which slots are theirs, and under which epoch. Claims, fencing, handoff and takeover
-// are those of package group.
+// tableRing is a member of a table ring: of a consumer group whose workers only note which slots
+// they own, and under which epoch. Claims, fencing, handoff and takeover are those of package
+// group.
 type tableRing struct {
 	r     *Ring
 	group *protocol.Group
@@ -80,9 +80,9 @@ func (t *tableRing) run(outer context.Context) {
 	}
 }
 
-// turn waits until the start that this one replaces is over: until its session ended, which it ends
-// itself once it has handed its slots over, or the store when its TTL has passed. It may say yes until
-// then, so this one must not; the group alone would take its slots over at once.
+// turn waits for the end of the start that this one replaces: that start ends its session once it has
+// handed its slots over, or the store does when its TTL has passed. Until then it may say yes, so this
+// one must not; the group alone would take its slots over at once.
 func (t *tableRing) turn(ctx context.Context) error {
 	key := t.group.MemberKey(t.r.cfg.Member)
 	began, tell := time.Now(), time.Duration(0)
@@ -116,7 +116,7 @@ func (t *tableRing) turn(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// tellFirst is when a start that waits for an earlier one says so the second time; then it does
+// tellFirst is when a start that waits for an earlier one logs that the second time; then it does
 // each time that it has waited twice as long.
 const tellFirst = 10 * time.Second
 
@@ -131,7 +131,7 @@ func (t *tableRing) entry(ctx context.Context, key string) (m protocol.Member, e
 	return m, err
 }
 
-// enters is the check under which this start's entry is made in the group: that it is the newest.
+// enters returns the check under which this start's entry is made in the group: it is the newest.
 func (t *tableRing) enters(key string) []registry.Check {
 	v := t.version.Load()
 	if v == nil || key != t.group.MemberKey(t.r.cfg.Member) {
@@ -175,7 +175,7 @@ func (t *tableRing) drop() {
 	}
 	ctx, cancel := t.r.bound(context.Background())
 	defer cancel()
-	_ = t.first.session.Close(ctx) // if this fails it runs out by itself
+	_ = t.first.session.Close(ctx) // if this fails it expires
 }
 
 // hold answers yes for one slot as long as it is this member's.
@@ -196,7 +196,7 @@ func (t *tableRing) hold(ctx context.Context, u *group.Unit) error {
 	case <-u.Draining():
 	}
 	at.Store(nil)
-	pause := time.NewTimer(t.r.cfg.Drain) // for what was begun under a yes
+	pause := time.NewTimer(t.r.cfg.Drain) // for work that began under a yes
 	defer pause.Stop()
 	select {
 	case <-pause.C:
@@ -245,14 +245,14 @@ func (t *tableRing) newest(ctx context.Context) error {
 	return permanent{t.r.replaced(by)}
 }
 
-// established says whether the member has its part: who should own what was decided with it in,
-// and it holds all that it should.
+// established reports whether the member has its part: the assignment includes it, and it holds all
+// that it should.
 func (t *tableRing) established(st *protocol.State) bool {
 	me, _, ok := st.Member(t.r.cfg.Member)
 	if !ok || me.Incarnation != t.r.cfg.Incarnation || st.Assignment == nil || len(st.Assignment.Members) != len(staying(st)) {
 		return false
 	}
-	for _, m := range staying(st) { // as many are not the same ones: one has gone since, and this one has come
+	for _, m := range staying(st) { // as many may be others: one has gone since, and this one has come
 		if !slices.Contains(st.Assignment.Members, m.ID+"@"+m.Incarnation) {
 			return false
 		}

@@ -19,7 +19,7 @@ type View struct {
 	Mode    Mode
 	Slots   int      // of a table ring
 	Epoch   int64    // grows whenever the members change
-	Reason  string   // why it did last, for people
+	Reason  string   // of the last change, for people
 	Members []Member // sorted by ID
 
 	anchor *assign.Anchor // of an anchor ring
@@ -35,13 +35,13 @@ type Member struct {
 	Joined      int64 // Unix ms, informative
 }
 
-// slot is who owns a slot of a table ring.
+// slot is the owner of a slot in a table ring.
 type slot struct {
-	member string // "": nobody
+	member string // "": none
 	epoch  int64
 }
 
-// Owner is the member that handles a key, and the epoch that it has it under; "" when nobody does.
+// Owner returns the member that handles a key, and its epoch; "" when there is none.
 func (v *View) Owner(key string) (member string, epoch int64) {
 	if v.anchor != nil {
 		if member = v.anchor.Owner(key); member == "" {
@@ -56,7 +56,7 @@ func (v *View) Owner(key string) (member string, epoch int64) {
 	return s.member, s.epoch
 }
 
-// Slot is the number of the slot that a key falls into, of a table ring; -1 in another.
+// Slot returns the number of the slot of a key, in a table ring; -1 in another.
 func (v *View) Slot(key string) int {
 	if len(v.slots) == 0 {
 		return -1
@@ -73,8 +73,8 @@ func (v *View) Member(id string) (Member, bool) {
 	return v.Members[i], true
 }
 
-// Shares is which part of the keys each member has, from 0 to 1: of a table ring exactly, of an
-// anchor ring by asking for that many made-up keys. Members without a key are in it.
+// Shares returns the part of the keys that each member has, from 0 to 1: of a table ring exactly,
+// of an anchor ring by asking for that many made-up keys. It includes members without a key.
 func (v *View) Shares(samples int) map[string]float64 {
 	counts := make(map[string]int, len(v.Members))
 	total := len(v.slots)
@@ -96,7 +96,7 @@ func (v *View) Shares(samples int) map[string]float64 {
 	return shares
 }
 
-// same says whether two views show the same.
+// same reports whether two views show the same.
 func (v *View) same(o *View) bool {
 	return v.Epoch == o.Epoch && v.Reason == o.Reason && slices.Equal(v.Members, o.Members) && slices.Equal(v.slots, o.slots)
 }
@@ -127,7 +127,7 @@ func Look(ctx context.Context, reg *registry.Registry, name string) (*View, erro
 	return tableView(name, st.meta.Slots, group), nil
 }
 
-// view is how an anchor ring looks.
+// view returns the View of an anchor ring.
 func (st *reading) view(name string) *View {
 	v := &View{Ring: name, Mode: Anchor, anchor: new(assign.Anchor)}
 	if st.doc == nil {
@@ -141,7 +141,7 @@ func (st *reading) view(name string) *View {
 	return v
 }
 
-// tableView is how a table ring looks.
+// tableView returns the View of a table ring.
 func tableView(name string, slots int, st *protocol.State) *View {
 	v := &View{Ring: name, Mode: Table, Slots: slots, slots: make([]slot, slots)}
 	for _, m := range staying(st) {
@@ -152,7 +152,7 @@ func tableView(name string, slots int, st *protocol.State) *View {
 		v.Epoch, v.Reason = st.Assignment.Version, st.Assignment.Reason
 	}
 	if len(v.Members) == 0 {
-		v.Reason = "" // nobody is left to write why
+		v.Reason = "" // no member is left to write why
 	}
 	for i := range min(slots, len(st.Units)) {
 		if o := &st.Units[i].Owner; st.Alive(*o) {
@@ -162,7 +162,7 @@ func tableView(name string, slots int, st *protocol.State) *View {
 	return v
 }
 
-// staying are the members that are not about to leave.
+// staying returns the members that are not about to leave.
 func staying(st *protocol.State) []protocol.Member {
 	return slices.DeleteFunc(slices.Clone(st.Members), func(m protocol.Member) bool { return m.Draining })
 }

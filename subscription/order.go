@@ -13,17 +13,17 @@ import (
 	"github.com/ringfence/ringfence/subscription/shard"
 )
 
-// Orders about dead letters. A list is a look at journals, and may be old by the time that somebody decides; so an
-// order names dead letters by their round, and the shard that carries it out takes only those that are still dead
-// letters in that round. An order that comes too late says so (fault.Conflict), and one that met a change of the shard
-// set is given once more to the new shards.
+// Orders about dead letters. A list is a look at journals, and may be old when an operator decides. So an order names
+// dead letters by their round, and the shard that carries it out takes only those that are still dead letters in that
+// round. An order that comes too late says so (fault.Conflict), and one that met a reshard is given once more to the
+// new shards.
 
-// Order gives an order about dead letters, and returns about how many; the members of the subscription carry
-// it out as soon as there are some. value is that of an edit, which is of one.
+// Order gives an order about dead letters, and returns about how many; the members of the subscription carry it
+// out as soon as there are some. value is that of an edit, which is about one.
 //
-// fault.NotFound when an ID is none; fault.Conflict when it was one and somebody has decided about it, or when
-// it waits behind one: nothing is ordered then. fault.Conflict, with how many it was in time for, when somebody
-// else's order about some of them came first. Without IDs it passes over those that have one already.
+// fault.NotFound when an ID is none; fault.Conflict when it has a decision already, or waits behind a dead
+// letter: nothing is ordered then. fault.Conflict, with how many it was in time for, when another order about
+// some of them came first. Without IDs it passes over those that have one already.
 func (c *Subscriptions) Order(ctx context.Context, name string, opts *Choice, verb core.Verb, value []byte) (int, error) {
 	j, dead, err := c.chosen(ctx, name, opts)
 	if err != nil {
@@ -66,7 +66,7 @@ func (c *Subscriptions) Order(ctx context.Context, name string, opts *Choice, ve
 	return len(dead) - len(late), err
 }
 
-// deliverable says what is in the way of an order.
+// deliverable returns what is in the way of an order.
 func deliverable(l *entry, verb core.Verb) error {
 	switch {
 	case verb != core.Redrive && verb != core.Edit:
@@ -78,7 +78,7 @@ func deliverable(l *entry, verb core.Verb) error {
 	return nil
 }
 
-// notFailed says why nothing can be ordered about an ID.
+// notFailed returns why nothing can be ordered about an ID.
 func notFailed(ctx context.Context, j *journals, waiting []entry, id string) error {
 	named := func(l entry) bool { return l.ID.String() == id }
 	if at := slices.IndexFunc(waiting, named); at >= 0 && waiting[at].Order != 0 {
@@ -97,8 +97,8 @@ func notFailed(ctx context.Context, j *journals, waiting []entry, id string) err
 }
 
 // giveOrder writes an order down for the shards that carry it out, and returns those that it was too late for.
-// While the shard set turns, that may be so of shards that end, and of those that come it may be too early: then
-// it is given again to these, for what is still a dead letter.
+// During a reshard it may be too late for the old shards, and too early for the new ones: then it is given again
+// to the new ones, for what is still a dead letter.
 func (c *Subscriptions) giveOrder(ctx context.Context, j *journals, verb core.Verb, dead []entry, edited *commitlog.Record) ([]core.ID, error) {
 	name, life := j.Definition.Name, j.Definition.Life()
 	var late []core.ID
@@ -138,8 +138,8 @@ func (c *Subscriptions) giveOrder(ctx context.Context, j *journals, verb core.Ve
 // reshardPatience is how long an order waits for the end of a reshard.
 const reshardPatience = 30 * time.Second
 
-// order writes down what is to be done with dead letters; edited is the new record of the only one. It returns those
-// that were not dead letters any more when the order came, or of which an earlier one wants something.
+// order writes down an order about dead letters; edited is the new record of the only one. It returns those that
+// were no longer dead letters when the order came, or that an earlier order has.
 func (j *journals) order(ctx context.Context, verb core.Verb, dead []entry, edited *commitlog.Record) (late []core.ID, _ error) {
 	for n := range j.Shards {
 		o := shard.Ordered{Shard: n, Verb: verb, Edited: edited}
@@ -157,11 +157,11 @@ func (j *journals) order(ctx context.Context, verb core.Verb, dead []entry, edit
 	return late, nil
 }
 
-// Edited is the header by which a record says that its value is not that of the topic: it names the dead letter in
-// whose place it was put.
+// Edited is the header of a record whose value is not that of the topic: it names the dead letter that it
+// replaces.
 const Edited = "ringfence-edited"
 
-// edit is the record that is delivered in the place of a dead letter.
+// edit returns the record that replaces a dead letter.
 func (e *entry) edit(value []byte) (commitlog.Record, error) {
 	out := commitlog.Record{Key: e.Record.Key, Value: value}
 	out.Headers = slices.DeleteFunc(slices.Clone(e.Record.Headers), func(h commitlog.Header) bool { return h.Name == Edited })

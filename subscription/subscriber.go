@@ -16,12 +16,12 @@ import (
 	"github.com/ringfence/ringfence/subscription/shard"
 )
 
-// A member of a subscription follows its definition: it is a member of the group of each shard set that has to
-// run, and takes those steps of a turn that no shard takes. Each of these can be taken by any member, and twice:
-// the definition changes by compare and set, and a member that dies leaves nothing to be cleaned up but what the
-// others do at their next look.
+// A member of a subscription follows its definition: it joins the group of each shard set that has to run, and
+// takes those steps of a reshard that no shard takes. Any member can take each of these, and twice: the
+// definition changes by compare and set, and a dead member leaves nothing to clean up but steps that the others
+// take at their next look.
 
-// subscriber is a member of a subscription: of the shard set that delivers, and while that turns, of the one
+// subscriber is a member of a subscription: of the shard set that delivers, and during a reshard, of the one
 // before it.
 type subscriber struct {
 	of       *Subscriptions
@@ -77,7 +77,7 @@ func (m *subscriber) heard(d *Document) {
 	m.wake()
 }
 
-// wake has the member look at everything again.
+// wake makes the member look at everything again.
 func (m *subscriber) wake() {
 	select {
 	case m.news <- struct{}{}:
@@ -127,7 +127,7 @@ func (m *subscriber) run(ctx context.Context) (err error) {
 	}
 }
 
-// left takes in that a member of a set has ended, and returns why.
+// left notes that a member of a set has ended, and returns why.
 func (m *subscriber) left(set *member) error {
 	set.stop()
 	m.mu.Lock()
@@ -136,7 +136,8 @@ func (m *subscriber) left(set *member) error {
 	return set.err
 }
 
-// follow has the sets run that are to, those end that are closing, and those stop that nobody needs.
+// follow starts the sets that are to run, ends those that are closing, and stops those that are needed no
+// more.
 func (m *subscriber) follow(ctx context.Context, d *Document) error {
 	serving := d.Serving()
 	for _, as := range serving {
@@ -165,10 +166,10 @@ func (m *subscriber) follow(ctx context.Context, d *Document) error {
 	return nil
 }
 
-// join begins to be a member of the set that delivers by a definition.
+// join becomes a member of the set that delivers by a definition.
 func (m *subscriber) join(ctx context.Context, as *Document) (*member, error) {
 	c := m.of
-	if err := c.CheckTopic(ctx, as); err != nil { // of this set: others can write to the definition at any time
+	if err := c.CheckTopic(ctx, as); err != nil { // of this set: the definition may change at any time
 		return nil, err
 	}
 	j, err := c.journalsOf(ctx, as)
@@ -194,10 +195,10 @@ func (m *subscriber) join(ctx context.Context, as *Document) (*member, error) {
 		of.from = consumer.Earliest // it never began, or the registry would know that its storage topic is needed
 		c.tellUnheeded(ctx, before)
 	default:
-		of.from = consumer.Earliest // where the one before has ended
+		of.from = consumer.Earliest // where the set before has ended
 		of.heritage = Heritage(main, before.Set(), as.Set())
 		if of.before, err = c.journalsOf(ctx, before); errors.Is(err, fault.NotFound) {
-			err = nil // nobody needs it any more
+			err = nil // the set is needed no more
 		}
 	}
 	if err == nil {
@@ -222,8 +223,8 @@ func (m *subscriber) join(ctx context.Context, as *Document) (*member, error) {
 	return set, nil
 }
 
-// membership is what the member of a set is in its group. It is a call of its own: what it needs of the stack is
-// not needed for the life of the member.
+// membership runs the member of a set in its group. It is a separate call, to free its stack space for the life
+// of the member.
 //
 //go:noinline
 func (m *subscriber) membership(as *Document, of *shards) *consumer.Member {
@@ -241,8 +242,8 @@ func (m *subscriber) membership(as *Document, of *shards) *consumer.Member {
 	}
 }
 
-// turnOn takes the next step of a turn that is in nobody's hands: the topics of a set are made, or it is seen
-// that all shards have taken over. What fails is tried again.
+// turnOn takes the next step of a reshard that no shard takes: it makes the topics of a set, or sees that all
+// shards have taken over. A failure is tried again.
 func (c *Subscriptions) turnOn(ctx context.Context, d *Document) {
 	_, err := c.Advance(ctx, d)
 	if was, closing := d.Closing(); err == nil && closing {
@@ -256,7 +257,7 @@ func (c *Subscriptions) turnOn(ctx context.Context, d *Document) {
 	}
 }
 
-// tookOver says whether each shard of the set that delivers has its first checkpoint.
+// tookOver reports whether each shard of the set that delivers has its first checkpoint.
 func (c *Subscriptions) tookOver(ctx context.Context, d *Document) (bool, error) {
 	g, err := protocol.NewGroup(c.reg, d.Group())
 	if err != nil {
@@ -274,7 +275,7 @@ func (c *Subscriptions) tookOver(ctx context.Context, d *Document) (bool, error)
 	return true, nil
 }
 
-// sweepSets removes what is left of sets that were retired long ago.
+// sweepSets removes the remains of sets that were retired long ago.
 func (c *Subscriptions) sweepSets(ctx context.Context, d *Document) {
 	for _, set := range d.Spent(time.Now()) {
 		g, err := protocol.NewGroup(c.reg, set.Group())
@@ -293,12 +294,12 @@ func (c *Subscriptions) sweepSets(ctx context.Context, d *Document) {
 	}
 }
 
-// tellUnheeded tells of parked records that nobody takes over: of a set whose storage topic was retired, as the
-// registry went back and had forgotten that the set was at work.
+// tellUnheeded logs parked records that no set takes over: those of a set whose storage topic was retired, as
+// the registry went back and had forgotten that the set was at work.
 func (c *Subscriptions) tellUnheeded(ctx context.Context, set *Document) {
 	j, err := c.journalsOf(ctx, set)
 	if errors.Is(err, fault.NotFound) {
-		return // nobody needs it any more
+		return // the set is needed no more
 	}
 	for shard := 0; shard < set.Set().Shards && err == nil; shard++ {
 		var b commitlog.Bounds

@@ -14,10 +14,10 @@ import (
 // lets new records go to the next storage topic, in steps. Any process can go on from the
 // definition that each step leaves:
 //
-// 1. Switching is set: a switch is wanted. 2. The storage topic under the pointer is sealed. From
-// here on no process can append to it,
+//  1. Switching is set: a switch is wanted.
+//  2. The storage topic under the pointer is sealed. From here on no process can append to it,
 //     not even one that was stopped and has never heard of the switch.
-// 3. Its ends are stored, the pointer moves on and Switching is cleared, in one write.
+//  3. Its ends are stored, the pointer moves on and Switching is cleared, in one write.
 //
 // A producer that is refused between 2 and 3 does step 3 itself, see Topic.
 

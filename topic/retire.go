@@ -16,8 +16,10 @@ import (
 // How a storage topic goes that can deliver no more records: it is sealed and empty, and every group is
 // past it. Its place in the definition stays, so that indexes and units never shift.
 //
-// 1. It is Retired, and Clearing: from here on its partitions are finished for every group. 2. The
-// storage topic is deleted in the log. 3. Each group forgets its units. 4. It is not Clearing any more.
+//  1. It is Retired, and Clearing: from here on its partitions are finished for every group.
+//  2. The storage topic is deleted in the log.
+//  3. Each group forgets its units.
+//  4. It is not Clearing any more.
 //
 // Nothing has to be fenced: a sealed and empty storage topic stays so, and readers find nothing in it,
 // retired or not.

@@ -15,19 +15,19 @@ func builtins() []string {
 	return []string{"len", "lower", "upper", "trim", "int", "float", "string", "all", "none", "any", "one", "count"}
 }
 
-// operators are those that an expression may have. Not + , which grows texts, and not .. , which makes lists.
+// operators are the permitted ones. Not + , which grows texts, and not .. , which makes lists.
 func operators() []string {
 	return []string{"==", "!=", "<", "<=", ">", ">=", "and", "&&", "or", "||", "in", "contains", "startsWith", "endsWith", "matches", "-", "*", "/", "%", "??"}
 }
 
-// looker goes through an expression before it is compiled, as compiling computes what is constant.
+// looker walks an expression before it is compiled, as compiling computes constants.
 type looker struct {
 	value bool  // it looks at the value
 	err   error // what is not allowed
 }
 
-// check refuses what is not of the part of the language that is allowed. It names what is, and not what is
-// not: a newer version of the library may bring more.
+// check allows a fixed part of the language. It lists what is allowed, not what is forbidden: a newer
+// version of the library may bring more.
 func check(text string) (*looker, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, errors.New(`expected an expression such as headers.region == "eu" and value.amount > 100`)
@@ -69,7 +69,7 @@ func (l *looker) demand(ok bool, format string, args ...any) {
 	}
 }
 
-// nested is how many loops are within each other from a function on.
+// nested counts the loops within each other from a function on.
 func nested(n *ast.BuiltinNode) int {
 	d := new(depth)
 	var node ast.Node = n
@@ -87,7 +87,7 @@ func (d *depth) Visit(node *ast.Node) {
 	}
 }
 
-// oneLine is the first line of an error: the library draws where it is below.
+// oneLine is the first line of an error: the library draws the place below it.
 func oneLine(err error) error {
 	text, _, _ := strings.Cut(err.Error(), "\n")
 	return errors.New(text)

@@ -1,8 +1,8 @@
 // Package filter chooses records by an expression on their key, their headers and their value.
 //
-// An expression comes from a definition that others write to, and is computed for each record. So it is of
-// a small part of the language of expr-lang.org, in which nothing loops, grows or calls: see check. What
-// it costs grows with the size of the expression times that of the record.
+// An expression comes from a definition that others write to, and is computed for each record. So it may
+// use only a small part of the language of expr-lang.org, in which nothing loops, grows or calls: see
+// check. Its cost grows with the size of the expression times that of the record.
 package filter
 
 import (
@@ -19,10 +19,10 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// MaxBytes is how long an expression may be.
+// MaxBytes bounds the length of an expression.
 const MaxBytes = 2048
 
-// Filter is an expression that was understood. It may be used by many at once.
+// Filter is a compiled expression. It may be used concurrently.
 type Filter struct {
 	text    string
 	program *vm.Program
@@ -36,7 +36,7 @@ type Origin struct {
 	Offset    int64
 }
 
-// Details are what is known of a dead letter beside its record; zero for other records.
+// Details is what is known of a dead letter beside its record; zero for other records.
 type Details struct {
 	Status   string
 	Reason   string
@@ -64,10 +64,10 @@ type letter struct {
 	Attempts int    `expr:"attempts"`
 }
 
-// Compile understands an expression about records; fault.Invalid when it can't be one.
+// Compile compiles an expression about records; fault.Invalid when it can't be one.
 func Compile(text string) (*Filter, error) { return compile(text, record{}) }
 
-// CompileForDeadLetters understands one that may look at what is known of a dead letter too.
+// CompileForDeadLetters compiles one that may also use the Details of a dead letter.
 func CompileForDeadLetters(text string) (*Filter, error) { return compile(text, letter{}) }
 
 func compile(text string, sight any) (*Filter, error) {
@@ -88,23 +88,23 @@ func compile(text string, sight any) (*Filter, error) {
 	if _, err = expr.Compile(text, append(options, expr.AsBool())...); err != nil {
 		return bad(oneLine(err))
 	}
-	program, err := expr.Compile(text, options...) // without what takes nil for false
+	program, err := expr.Compile(text, options...) // without the option that takes nil for false
 	if err != nil {
 		return bad(oneLine(err))
 	}
 	return &Filter{text: text, program: program, value: seen.value}, nil
 }
 
-// String is the expression.
+// String returns the expression.
 func (f *Filter) String() string { return f.text }
 
-// Match says whether it is true of a record. The error is that the expression can't be computed for that
-// record: a field that it compares is not there, say, or not of that type. Nothing is known of the record then.
+// Match reports whether the expression is true of a record. The error is that it can't be computed for that
+// record: a field that it compares is missing, say, or not of that type. Nothing is known of the record then.
 func (f *Filter) Match(r *commitlog.Record, from Origin) (bool, error) {
 	return f.run(f.see(r, from))
 }
 
-// MatchDeadLetter is Match with what is known of a dead letter.
+// MatchDeadLetter is Match with the Details of a dead letter.
 func (f *Filter) MatchDeadLetter(r *commitlog.Record, from Origin, d Details) (bool, error) {
 	return f.run(letter{record: f.see(r, from), Status: d.Status, Reason: d.Reason, Answer: d.Answer, Attempts: d.Attempts})
 }
@@ -135,7 +135,7 @@ func (f *Filter) see(r *commitlog.Record, from Origin) record {
 	return rec
 }
 
-// decode is what JSON says; nil when it is none. Numbers that are whole are exact up to 64 bits.
+// decode decodes JSON; nil for anything else. Whole numbers are exact up to 64 bits.
 func decode(text []byte) any {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -149,7 +149,7 @@ func decode(text []byte) any {
 	return numbers(v)
 }
 
-// numbers makes the numbers of a value ones that can be compared.
+// numbers makes the numbers of a value comparable.
 func numbers(v any) any {
 	switch v := v.(type) {
 	case json.Number:

@@ -12,11 +12,11 @@ import (
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
-// The shell's side of the journal: what the core wants appended is appended, copied or read here, and what the
-// journal holds is told the core in its order. Nothing is decided in this file. Each step is repeated until its
-// fate is known, with the same bytes: a batch that landed twice is void the second time, as the core counts
-// sequences. An error that no repetition helps against ends the shard, never the record: another start, here or
-// elsewhere, reads the journal anew.
+// The shell's side of the journal: it appends, copies and reads here what the core wants, and gives the core
+// the journal's records in order. It decides nothing. Each step is repeated with the same bytes until its
+// outcome is known: a batch that landed twice is void the second time, as the core counts sequences. An error
+// that no repetition helps against ends the shard, never the record: another start, here or elsewhere, reads
+// the journal anew.
 
 // final are errors of a log that no second try helps against.
 var final = []error{fault.Corrupt, fault.NotFound, fault.OutOfRange, fault.Closed, fault.Invalid, fault.Sealed}
@@ -41,8 +41,8 @@ func (s *Shard) again(ctx context.Context, what string, f func() error) error {
 	}
 }
 
-// appendAll appends the core's batches, each until somebody knows that it is stored. It stays the same
-// batch: what landed twice is void the second time.
+// appendAll appends the core's batches, each until it is known to be stored. It stays the same batch:
+// what landed twice is void the second time.
 func (s *Shard) appendAll(ctx context.Context) {
 	for ok := true; ok; {
 		select {
@@ -54,8 +54,8 @@ func (s *Shard) appendAll(ctx context.Context) {
 	}
 }
 
-// appendBatch appends one; false when that is over. It is a call of its own, as are copyDead and note: what
-// these need of the stack is not needed while nothing is parked.
+// appendBatch appends one; false when that is over. Like copyDead and note it is a separate call: their
+// stack space is not needed while nothing is parked.
 func (s *Shard) appendBatch(ctx context.Context, entries []core.Entry) bool {
 	batch := make([]commitlog.Record, len(entries))
 	for i := range entries {
@@ -120,7 +120,7 @@ func (s *Shard) copyAll(ctx context.Context) {
 	}
 }
 
-// nextCopy is what waits to be copied, or nil.
+// nextCopy returns the next one to copy, or nil.
 func (s *Shard) nextCopy() (next *core.Copy) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +159,7 @@ func (s *Shard) copyDead(ctx context.Context, c core.Copy) bool {
 	return true
 }
 
-// source is the user's record that goes with an entry.
+// source returns the user's record of an entry.
 func (s *Shard) source(ctx context.Context, p core.Payload, o core.Origin) (commitlog.Record, error) {
 	if p.From == core.InMain {
 		s.mu.Lock()
@@ -177,11 +177,11 @@ func (s *Shard) source(ctx context.Context, p core.Payload, o core.Origin) (comm
 	return s.payload(ctx, p, o)
 }
 
-// lostCopy begins the answer of a dead letter that was to be delivered again, and can't be.
+// lostCopy begins the answer of a dead letter that was to be delivered again, but whose copy is lost.
 const lostCopy = "its copy can't be read: "
 
-// payload reads the copy of a main record from an internal topic. An error ends the shard, but for that
-// of ctx, and of a dead letter: that is lost alone.
+// payload reads the copy of a main record from an internal topic. An error ends the shard, except that
+// of ctx, and that of a dead letter: it is lost alone.
 func (s *Shard) payload(ctx context.Context, p core.Payload, of core.Origin) (commitlog.Record, error) {
 	t := s.cfg.Journal
 	if p.From == core.InDead {
@@ -198,8 +198,8 @@ func (s *Shard) payload(ctx context.Context, p core.Payload, of core.Origin) (co
 	return out, err
 }
 
-// readOne reads the copy of a main record at a place of an internal topic. fault.Corrupt when another's
-// lies there, whatever named the place.
+// readOne reads the copy of a main record at a place of an internal topic. fault.Corrupt when another
+// record lies there, whatever named the place.
 func readOne(ctx context.Context, t *commitlog.Topic, partition int, place int64, set string, of core.Origin) (commitlog.Record, error) {
 	recs, _, err := t.Read(ctx, partition, place, nil, &commitlog.ReadOptions{MaxBytes: 1})
 	switch {
@@ -215,7 +215,7 @@ func readOne(ctx context.Context, t *commitlog.Topic, partition int, place int64
 	return user, err
 }
 
-// tail reads the journal, and tells the core.
+// tail reads the journal for the core.
 func (s *Shard) tail(ctx context.Context) {
 	from := s.cfg.From
 	err := s.again(ctx, "look at the journal", func() error {
@@ -289,15 +289,15 @@ func (s *Shard) follow(ctx context.Context, at int64, take func([]placedRecord, 
 	})
 }
 
-// behind is what a shard ends with when its journal has a higher fence. It is a group.Outrun.
+// behind ends a shard whose journal has a higher fence. It is a group.Outrun.
 type behind struct{ epoch int64 }
 
 func (b behind) Error() string {
 	return fmt.Sprintf("epoch %d of it was begun elsewhere: %v", b.epoch, fault.Fenced)
 }
 
-// Unwrap is for errors.Is.
+// Unwrap serves errors.Is.
 func (behind) Unwrap() error { return fault.Fenced }
 
-// Above is the epoch that was met.
+// Above returns the epoch that was met.
 func (b behind) Above() int64 { return b.epoch }
