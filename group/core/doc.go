@@ -5,9 +5,9 @@
 // and no map iteration, so the same events give the same effects, and a simulation can run many
 // members through thousands of histories in a second.
 //
-// What makes it safe is not in here but in the store: each checkpoint is written under a check on
-// the owner entry's version as it was granted, so that whatever a member believes, a stale one
-// can't write. What is in here makes it live, quick, and calm: units that need not move don't.
+// The store makes it safe: each checkpoint is written under a check on the owner entry's version as
+// it was granted, so a stale member can't write, whatever it believes. This package makes it live,
+// quick, and calm: units that need not move don't.
 //
 // The shape of a member's life:
 //

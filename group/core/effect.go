@@ -7,13 +7,13 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
-// Effect is something for the shell to do. The types below are all there are. Calls are answered
-// with the event of the same ID; they may be under way at the same time, in any order.
+// Effect is an order to the shell; the types below are all. A call is answered with the event of
+// the same ID; calls may be under way at the same time, in any order.
 type Effect interface{ effect() }
 
 type (
-	// Load asks for protocol.Group.Load with checkpoints, and with Layout for what the group consumes as it is
-	// after that reading. At most one is under way.
+	// Load asks for protocol.Group.Load with checkpoints, and with Layout for what the group consumes, read
+	// after that. At most one is under way.
 	Load struct {
 		ID     uint64
 		Layout bool
@@ -31,11 +31,11 @@ type (
 		TTL time.Duration
 	}
 
-	// LoseSession says that a session counts as ended from now on: whoever shares it must not go on with it. It
-	// stays open until CloseSession.
+	// LoseSession says that a session counts as ended: members that share it must not go on with it. It stays
+	// open until CloseSession.
 	LoseSession struct{ Session string }
 
-	// CloseSession lets go of a session that is no use any more, without waiting for it.
+	// CloseSession releases a useless session, without waiting for it.
 	CloseSession struct{ Session string }
 
 	// StartUnit starts a worker. The unit has none: the last one's UnitEnded came.
@@ -62,13 +62,13 @@ type (
 		Cause error
 	}
 
-	// SetTimer asks for a Tick at that time, instead of the one asked for before.
+	// SetTimer asks for a Tick at that time; it replaces the one before.
 	SetTimer struct{ At time.Duration }
 
 	// Report is news for people.
 	Report struct {
 		Kind  Kind
-		Unit  int // -1: of no unit
+		Unit  int // -1: no unit
 		Epoch int64
 		From  string // member
 		To    string // member
@@ -76,13 +76,14 @@ type (
 		Err   error // with Trouble
 	}
 
-	// Exit is the last effect: the shell ends the session, joins the workers and returns Err.
-	// Nil: it left in order.
+	// Exit is the last effect: the shell ends the session, joins the workers and returns Err. Nil:
+	// it left in order.
 	Exit struct {
 		Err error
-		// Session is the one in use, "" for none; Withdraw, if not nil, takes the member's entry away that lives
-		// as long. If others need that session, the shell applies Withdraw in place of ending it: not when that
-		// fails, nor with Doubt, when an entry may still come that only the end of the session keeps away.
+		// Session is the one in use, "" for none; Withdraw, if not nil, takes away the member's entry, which
+		// lives as long. If others need the session, the shell applies Withdraw instead of ending it. It ends
+		// the session if that fails, and with Doubt: then an entry may still come that only the end of the
+		// session keeps away.
 		Session  string
 		Withdraw *registry.Txn
 		Doubt    bool
@@ -99,7 +100,7 @@ const (
 	HandedOver                 // this member gave a unit to To
 	Fenced                     // a unit was taken from this member, or began a new epoch here (To)
 	Committed                  // a checkpoint was stored
-	Trouble                    // something failed and is being retried, or needs a person
+	Trouble                    // a failure that is retried, or that needs an operator
 	Paused                     // the session was lost: nothing runs until there is a new one
 	Planned                    // this member wrote a new assignment
 )

@@ -16,14 +16,14 @@ type Input struct {
 	Event Event
 }
 
-// Event is something that happened. The types below are all there are.
+// Event is something that happened; the types below are all.
 type Event interface{ event() }
 
 type (
 	// Changed is the store's hint that something below the watched prefix changed.
 	Changed struct{}
 
-	// Loaded answers a Load. State is the core's from then on.
+	// Loaded answers a Load. The core owns State from then on.
 	Loaded struct {
 		ID     uint64
 		State  *protocol.State // with checkpoints; nil with Err
@@ -42,12 +42,12 @@ type (
 	SessionOpened struct {
 		ID      uint64
 		Session string        // "" with Err
-		Lease   time.Duration // until when it certainly lives: when the request was sent, plus the TTL
+		Lease   time.Duration // until then it certainly lives: when the request was sent, plus the TTL
 		Err     error
 	}
 
-	// Renewed tells another Lease of the session: when the last good renewal was sent, plus the TTL. It
-	// is sooner than the one before when the host was suspended since.
+	// Renewed is a new Lease of the session: when the last good renewal was sent, plus the TTL. It is
+	// sooner than the one before when the host was suspended since.
 	Renewed struct {
 		Session string
 		Lease   time.Duration
@@ -59,7 +59,7 @@ type (
 	// Tick says that the time of SetTimer has come. Early or superfluous ones do no harm.
 	Tick struct{}
 
-	// Progress tells how far units got; the shell sends it at each commit interval, changed ones only.
+	// Progress reports how far units got; the shell sends it at each commit interval, changed ones only.
 	Progress struct{ Units []UnitProgress }
 
 	// UnitEnded says that a worker returned, whether or not it was asked to.
@@ -67,10 +67,10 @@ type (
 		Unit       int
 		Run        uint64
 		Checkpoint *protocol.Checkpoint // the final one; nil: as it was
-		Err        error                // why, when nobody had asked it to end
+		Err        error                // why, when it ended by itself
 		Stuck      bool                 // a handler of it never came back: better let another member try
 		// Above is an epoch that the worker has met outside of the registry, at least as high as its
-		// own: what it does counts nowhere any more. 0: it met none.
+		// own: then nothing that it does counts. 0: it met none.
 		Above int64
 	}
 
@@ -81,7 +81,7 @@ type (
 		For  time.Duration
 	}
 
-	// Grown tells what the group consumes from now on: more units, or final ends of some.
+	// Grown is what the group consumes from now on: more units, or final ends of some.
 	Grown struct{ Layout Layout }
 
 	// Stop asks the member to drain and leave; Exit follows in bounded time.

@@ -7,9 +7,9 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
-// Layout says by unit what it reads of what the group consumes, and after which others it comes.
-// A group with one can grow: members learn of more units, and agree on them through the store. Nil:
-// the number of units is fixed and each is on its own.
+// Layout says for each unit what it reads of what the group consumes, and which others come before
+// it. A group with one can grow: members learn of more units, and agree on them through the store.
+// Nil: the number of units is fixed and each is on its own.
 type Layout []LayoutUnit
 
 // LayoutUnit is one unit in a Layout.
@@ -25,11 +25,11 @@ type LayoutUnit struct {
 // UnitInput is a partition that a unit reads.
 type UnitInput struct {
 	Storage, Partition int
-	// End is the position at which nothing is left to do in it for ever; -1: it goes on.
+	// End is the position at which the partition is finished for ever; -1: none yet.
 	End int64
 }
 
-// ends says whether the end of all that the unit reads is known.
+// ends reports whether all that the unit reads has a known end.
 func (u *LayoutUnit) ends() bool {
 	for i := range u.Inputs {
 		if u.Inputs[i].End < 0 {
@@ -39,7 +39,7 @@ func (u *LayoutUnit) ends() bool {
 	return true
 }
 
-// finishedBy says whether a checkpoint is at the end of all that the unit reads.
+// finishedBy reports whether a checkpoint is at the end of all that the unit reads.
 func (u *LayoutUnit) finishedBy(c *protocol.Checkpoint) bool {
 	for i := range u.Inputs {
 		if !u.Inputs[i].finishedBy(c) {
@@ -69,27 +69,27 @@ func (p *UnitInput) finishedBy(c *protocol.Checkpoint) bool {
 	return at != nil && at.Next >= p.End
 }
 
-// finished says whether a unit is finished for ever, going by what the store says: sealed, and every checkpoint
-// at the end. What this process saw does not count. A passed unit without a checkpoint is finished, as only
+// finished reports whether a unit is finished for ever according to the store: sealed, and every checkpoint at
+// the end. What this process saw does not count. A passed unit without a checkpoint is finished, as only
 // retirement removes one.
 func (s *State) finished(n int) bool {
 	passed, v := n < s.view.Meta.First, &s.view.Units[n]
 	if n < len(s.layout) && s.layout[n].ends() {
-		// Of a unit that is passed the checkpoint goes when it is retired, which this member may not
-		// have heard of yet.
+		// The checkpoint of a passed unit goes when it is retired, which this member may not have
+		// heard of yet.
 		return s.layout[n].finishedBy(v.Checkpoint) || passed && v.Checkpoint == nil
 	}
 	return passed
 }
 
-// over says whether a unit of ours is at its end, which the store need not know yet.
+// over reports whether a unit of ours is at its end, which the store may not know yet.
 func (s *State) over(n int) bool {
 	u := &s.units[n]
 	return n < len(s.layout) && s.layout[n].finishedBy(u.checkpoint)
 }
 
-// gate works out which units may run: those whose parents are finished, and could run themselves.
-// A parent that is finished because it is empty may have unfinished parents.
+// gate finds the units that may run: their parents are finished, and could run themselves. A parent
+// that is finished because it is empty may have unfinished parents.
 func (s *State) gate() {
 	s.gates = s.gates[:0]
 	if len(s.layout) == 0 {
@@ -118,7 +118,7 @@ func (s *State) opens(p *LayoutUnit, pending []int) bool {
 	return true
 }
 
-// mayRun says whether all that comes before a unit is finished.
+// mayRun reports whether all that comes before a unit is finished.
 func (s *State) mayRun(n int) bool { return len(s.layout) == 0 || s.gates[n] }
 
 // grown takes a newer layout. One with fewer units is older than what we know.
@@ -146,12 +146,12 @@ func (s *State) pad(view *protocol.State) {
 	}
 }
 
-// small says whether the group in the store has fewer units than this member knows of: it has not
+// small reports whether the group in the store has fewer units than this member knows: it has not
 // grown yet, or the store went back.
 func (s *State) small() bool { return s.view.Meta.Units < len(s.units) }
 
-// grow writes what the group has become: more units, or the next ones to work on. Nothing is
-// decided about units before the store has all of them.
+// grow writes what the group has become: more units, or the next ones to work on. No unit is
+// decided before the store has all of them.
 func (s *State) grow() {
 	if !s.ready() || s.metaWriting || !s.small() {
 		return
@@ -159,11 +159,11 @@ func (s *State) grow() {
 	s.writeMeta(s.view.Meta.Grown(len(s.units)), nil)
 }
 
-// firstBatch bounds how many units are put behind the group in one write, as each is a check.
+// firstBatch bounds how many units one write marks as passed, as each is a check.
 const firstBatch = 60
 
-// passed returns the first unit to work on, if that is another one than the store says: when all
-// of a storage topic are finished they go together, as each step makes a new plan.
+// passed returns the first unit to work on, if it differs from the stored one: when all of a
+// storage topic are finished they go together, as each step makes a new plan.
 func (s *State) passed() (first int, ok bool) {
 	first = s.view.Meta.First
 	if first >= len(s.layout) {
@@ -193,7 +193,7 @@ func (s *State) passAt() time.Duration {
 	return s.turn(s.passSince)
 }
 
-// pass writes that units are passed, under a check that nobody has sent them back.
+// pass writes that units are passed, under a check that they were not sent back.
 func (s *State) pass() {
 	at := s.passAt()
 	if at == 0 || s.now < at {
@@ -209,7 +209,7 @@ func (s *State) pass() {
 	s.writeMeta(meta, checks)
 }
 
-// defined is the check that what the group consumes is defined as it was last seen.
+// defined is the check that what the group consumes still has the definition last seen.
 func (s *State) defined() []registry.Check {
 	if s.cfg.Defined == nil {
 		return nil
@@ -217,7 +217,7 @@ func (s *State) defined() []registry.Check {
 	return []registry.Check{s.cfg.Defined()}
 }
 
-// redefined has the definition read anew when a write under defined was refused: it may be for that.
+// redefined makes the definition be read anew when a write under defined was refused: that may be the reason.
 func (s *State) redefined(o outcome, under bool) {
 	s.wantLayout = s.wantLayout || o == conflict && under && s.cfg.Defined != nil
 }

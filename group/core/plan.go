@@ -11,14 +11,14 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
-// Everybody plans and one writes. Each member computes from the same view the same plan (replan): the stored
-// assignment, if it was made for the members that there are now, else what the assignor makes of it for them.
-// In that case the members take turns in the order of their names to store it (planAt), under a check of the
-// version that it follows, and the others find it there. A static member that is away counts as a member until
-// its window is over, by the clock of whoever sees it, so that its units stay its own.
+// All members plan and one writes. Each computes the same plan from the same view (replan): the stored
+// assignment, if it was made for the present members, else what the assignor makes of it for them. Then the
+// members take turns in the order of their names to store it (planAt), under a check of the version that it
+// follows, and the others find it there. An absent static member counts as a member until its window is over,
+// by each observer's own clock, so that its units stay its own.
 
-// plan names the owner that each unit should have. It follows from the stored assignment and the members, so every
-// member that sees the same computes the same; storing it settles it for all.
+// plan names the owner that each unit should have. It follows from the stored assignment and the members, so
+// members that see the same compute the same; storing it decides it for all.
 type plan struct {
 	known   bool             // it was computed
 	seen    bool             // nothing that it depends on has changed since
@@ -40,7 +40,7 @@ type absence struct {
 	sent  bool // the end of its window is being written
 }
 
-// noteAbsent starts a window for each static member that is away, on our own clock.
+// noteAbsent starts a window for each absent static member, on our own clock.
 func (s *State) noteAbsent() {
 	var now []absence
 	for _, st := range s.view.Static {
@@ -79,8 +79,8 @@ func (s *State) absentAt() (at time.Duration) {
 	return at
 }
 
-// eligible are the members that units can be assigned to, and the sorted names in the document of
-// all that have a part in it: theirs, and those of static members that are awaited.
+// eligible returns the members that can get units, and the sorted names of all that have a part in
+// the plan: theirs, and those of awaited static members.
 func (s *State) eligible() (members []assign.Member, names []string) {
 	for i := range s.view.Members {
 		m := &s.view.Members[i]
@@ -122,7 +122,7 @@ func (s *State) replan() {
 	switch {
 	case doc != nil && len(doc.Targets) == len(s.units) && doc.First == first && slices.Equal(doc.Members, names):
 		p.targets, p.current, p.reason = doc.Targets, true, doc.Reason
-	case len(names) == 0: // all are leaving: nobody to give anything to
+	case len(names) == 0: // all are leaving: no member can take a unit
 		p.targets, p.current, p.reason = make([]string, len(s.units)), true, "all members leave"
 	default:
 		p.targets = s.assign(members)
@@ -130,7 +130,7 @@ func (s *State) replan() {
 	}
 }
 
-// assign asks the assignor about all units but those that wait for a static member or are passed.
+// assign asks the assignor about all units except those that wait for a static member or are passed.
 func (s *State) assign(members []assign.Member) []string {
 	targets := s.before(members)
 	req := assign.Request{Members: members}
@@ -157,7 +157,7 @@ func (s *State) assign(members []assign.Member) []string {
 }
 
 // before is what a new plan starts from: the stored assignment, so that all start from the same;
-// for the first one, the owners. Members that are gone, and not awaited, have nothing in it.
+// for the first one, the owners. Members that are gone, and not awaited, are left out.
 func (s *State) before(members []assign.Member) []string {
 	current := make([]string, len(s.units))
 	doc := s.view.Assignment
@@ -174,7 +174,7 @@ func (s *State) before(members []assign.Member) []string {
 	return current
 }
 
-// zone is where a unit is best owned: units that came later have none of their own.
+// zone is the preferred zone of a unit: units that came later have none.
 func (s *State) zone(n int) string {
 	if n < len(s.cfg.UnitZones) {
 		return s.cfg.UnitZones[n]
@@ -224,8 +224,8 @@ func (s *State) whyPlan(names []string) string {
 	return strings.Join(why, ", ")
 }
 
-// planAt is when it is our turn to write a plan that nobody has written yet: members take turns in
-// the order of their names, who leaves need not wait.
+// planAt is when it is our turn to write a plan that is not stored yet: members take turns in the
+// order of their names, except the leaving ones.
 func (s *State) planAt() time.Duration {
 	p := &s.plan
 	if !p.known || p.current || p.writing || !s.joined {
@@ -237,7 +237,7 @@ func (s *State) planAt() time.Duration {
 	return max(s.turn(p.since), s.calmUntil)
 }
 
-// turn is when it is this member's turn to do what all see to be due since then.
+// turn is when it is this member's turn for work that all members have seen to be due since then.
 func (s *State) turn(since time.Duration) time.Duration {
 	rank := 0
 	for i := range s.view.Members {

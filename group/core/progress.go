@@ -20,8 +20,8 @@ func (s *State) progress(p *UnitProgress) {
 	s.touched = s.touched || s.over(p.Unit)
 }
 
-// advance takes a newer checkpoint of the worker. One that started under an earlier grant has
-// nothing to say. Its epoch would not tell: a store that went back gives the same number again.
+// advance takes a newer checkpoint of the worker. A worker that started under an earlier grant is
+// ignored. Its epoch would not tell: a store that went back gives the same number again.
 func (s *State) advance(n int, c *protocol.Checkpoint) {
 	u := &s.units[n]
 	if !u.granted || u.runGrant != u.grant.Version || c == nil || len(c.Positions) == 0 {
@@ -37,14 +37,14 @@ func (s *State) advance(n int, c *protocol.Checkpoint) {
 	}
 	next.Epoch, next.Member, next.Updated = u.grant.Epoch, s.cfg.Member, s.wall
 	u.checkpoint, u.dirty, u.told = &next, true, true
-	if further { // not by what is only for people: a worker tells that whenever it begins
+	if further { // news for people alone does not count: a worker has some whenever it begins
 		u.failures, u.stuck = 0, 0
 	}
 }
 
-// merged is what a worker tells, with the positions that it tells nothing of as they were: what is known of
-// an input stays until there is something newer of just that one. A worker that tells of all, or has one
-// input, costs one comparison of each.
+// merged is what a worker reports, plus the known positions that it does not report: each stays until there
+// is a newer one of the same input. A worker that reports all, or has one input, costs one comparison of
+// each.
 func merged(before, told []protocol.Position) []protocol.Position {
 	at := func(p *protocol.Position) [2]int { return [2]int{p.Storage, p.Partition} }
 	all := len(told) >= len(before)
@@ -83,8 +83,8 @@ func (s *State) unitEnded(ev *UnitEnded) {
 		u.behind = u.behind || u.runGrant == u.grant.Version && ev.Above >= u.grant.Epoch
 	}
 	if u.checkpoint == nil {
-		// The worker may have stored where it started, which no hint tells of. The next one
-		// must not choose a start anew.
+		// The worker may have stored where it started, which no hint reports. The next one must not
+		// choose a start anew.
 		u.point.doubt(s.step)
 		s.wantLoad = true
 	}
@@ -97,8 +97,8 @@ func (s *State) unitEnded(ev *UnitEnded) {
 	s.out = append(s.out, Report{Kind: Trouble, Unit: ev.Unit, Epoch: u.grant.Epoch, Text: text, Err: ev.Err})
 }
 
-// unitStuck cancels a unit whose handler hangs. When it comes back the unit is started again from
-// its checkpoint; when it doesn't, another member gets the unit.
+// unitStuck cancels a unit whose handler hangs. If the handler returns, the unit is started again
+// from its checkpoint; otherwise another member gets the unit.
 func (s *State) unitStuck(ev *UnitStuck) {
 	u := &s.units[ev.Unit]
 	if u.run != ev.Run || u.worker != running {

@@ -10,20 +10,19 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
-// A member works as long as its session certainly lives. How long that is it knows by itself: the store
-// promises the lease from the moment at which a renewal was sent, and a margin before that is over everything
-// is stopped, whether the store answers or not. The grants stay, as the session may be lost and the owner
-// entries still stand: a member that is back goes on with them if nobody took them.
+// A member works as long as its session certainly lives, which it knows by itself: the store promises the
+// lease from the moment at which a renewal was sent, and a margin before its end everything is stopped,
+// whether the store answers or not. The grants stay, as the owner entries may outlive the session: a member
+// that is back goes on with them if no other took them.
 //
 // A lost session is closed when the cancelled workers are back, or were given up (letGo): while the store
-// keeps it, nobody else begins on their units.
+// keeps it, no other member begins on their units.
 //
 // After a lost session old grants may be resumed only on a reading that was asked for after the new member
 // entry was confirmed.
 //
-// To leave is to drain: nothing is taken any more, each unit is handed over when its worker has ended, and
-// the member goes when none is left, or when its time is up. A static member keeps its units for its next
-// start.
+// To leave is to drain: nothing new is taken, each unit is handed over when its worker has ended, and the
+// member goes when none is left, or when its time is up. A static member keeps its units for its next start.
 
 // leaseEnd is when everything must have been stopped: a margin before the store may let others in.
 func (s *State) leaseEnd() time.Duration {
@@ -31,8 +30,8 @@ func (s *State) leaseEnd() time.Duration {
 	return s.lease - margin
 }
 
-// checkLease stops everything when the last good renewal was sent too long ago. It asks no store:
-// a member that can't reach it can still tell the time.
+// checkLease stops everything when the last good renewal was sent too long ago. It asks no store: a
+// member that can't reach it still has its clock.
 func (s *State) checkLease() {
 	if s.session != "" && s.now >= s.leaseEnd() {
 		s.loseSession("the session could not be renewed in time")
@@ -61,8 +60,8 @@ func (s *State) sessionOpened(ev SessionOpened) {
 	s.session, s.lease, s.touched, s.doubt = ev.Session, ev.Lease, true, false
 }
 
-// loseSession stops all workers. The grants stay: whether the owner entries still name us is for the
-// store to say when it is back.
+// loseSession stops all workers. The grants stay: the store decides, when it is back, whether the
+// owner entries still name us.
 func (s *State) loseSession(why string) {
 	cause := fmt.Errorf("member %q: %s, others may own its units now: %w", s.cfg.Member, why, registry.ErrFenced)
 	for n := range s.units {
@@ -81,7 +80,7 @@ func (s *State) loseSession(why string) {
 }
 
 // letGo closes a lost session once the cancelled workers are back: as long as the store keeps it
-// alive, nobody else starts their units.
+// alive, no other member starts their units.
 func (s *State) letGo() {
 	if s.closing == "" || s.busy() > 0 {
 		return
@@ -110,7 +109,7 @@ func (s *State) kept() (n int) {
 	return n
 }
 
-// document is what this member says of itself.
+// document is this member's entry.
 func (s *State) document() protocol.Member {
 	return protocol.Member{
 		ID: s.cfg.Member, Incarnation: s.cfg.Incarnation, Weight: s.cfg.Weight, Zone: s.cfg.Zone,
@@ -134,8 +133,8 @@ func (s *State) placeOf(id string) registry.Version {
 	return ""
 }
 
-// join puts the member entry, in a group that is there: the group's document goes with it when there
-// is none yet, and what was deleted meanwhile is not begun again by halves.
+// join puts the member entry into an existing group: the group's document goes with it when there is
+// none yet, and a group that was deleted meanwhile is not half made anew.
 func (s *State) join() {
 	if s.exited || (s.leaving && s.kept() == 0) || s.joined || s.joining || s.session == "" || s.viewStep == 0 || s.self.open != 0 || s.blocked() {
 		return
@@ -150,7 +149,7 @@ func (s *State) join() {
 			Format: 1, Life: fmt.Sprintf("%s.%d", s.cfg.Incarnation, s.tried), // no other try has it
 			Topic: s.cfg.Topic, Units: len(s.units), Layout: s.cfg.LayoutName, Initial: s.cfg.Initial, First: s.cfg.First, Assignor: s.cfg.Assignor.Name(), Created: s.wall,
 		}
-		j.Also = s.defined() // or what is over by now would have a group again, which the next of its name would take for its own
+		j.Also = s.defined() // otherwise a deleted topic would get a group again, which the next topic of its name would take for its own
 		meta = j.Found
 	}
 	s.batch = append(s.batch, write{
@@ -158,7 +157,7 @@ func (s *State) join() {
 	})
 }
 
-// announce says in the member entry that this member is leaving: give it nothing.
+// announce marks the member entry as leaving: it is given nothing more.
 func (s *State) announce() {
 	if !s.leaving || s.cfg.Static || s.announced || s.joining {
 		return
@@ -195,7 +194,7 @@ func (s *State) memberWritten(w *write, o outcome, versions []registry.Version) 
 		has = s.view.MemberVersions[i]
 	}
 	if !s.stored(&s.self, w, has, w.txn.Checks[0].Version, s.member) && ok {
-		s.self.doubt(s.step) // somebody has replaced it meanwhile
+		s.self.doubt(s.step) // another writer has replaced it meanwhile
 		s.wantLoad = true
 		return
 	}
@@ -211,13 +210,13 @@ func (s *State) memberWritten(w *write, o outcome, versions []registry.Version) 
 	s.plan.seen = false
 	if !s.joined {
 		if s.tried > 1 {
-			// Until a moment ago others could take our units for a dead member's. From now on
-			// they can't, see claim: what a reading says that begins now is true.
+			// Until a moment ago others could take our units for a dead member's. From now on they
+			// can't, see claim: what a reading says that begins now is true.
 			s.viewStep, s.wantLoad = 0, true
 		}
 		if s.everJoined {
-			// If it was the store that was away, the others lost their sessions too, and are
-			// about to be back. Who comes first must not take everything.
+			// If the store was away, the others lost their sessions too, and are about to be back.
+			// The first to come must not take everything.
 			s.calmUntil = s.now + calm
 		}
 		s.joined, s.everJoined, s.life = true, true, w.life
@@ -228,7 +227,7 @@ func (s *State) memberWritten(w *write, o outcome, versions []registry.Version) 
 	}
 }
 
-// farewell says what becomes of the session when the member exits.
+// farewell decides what becomes of the session when the member exits.
 func (s *State) farewell() (e Exit) {
 	e.Session = s.session
 	e.Doubt = s.doubt || s.joining // a write may land later
@@ -258,7 +257,7 @@ func (s *State) leave() {
 	name := s.cfg.Group.Name()
 	switch {
 	case !s.joined && busy == 0 && kept == 0:
-		if !s.joining || s.now >= s.joinUntil { // an answer to the join tells what is to be taken away: others share the session
+		if !s.joining || s.now >= s.joinUntil { // the answer to the join says what to take away: others share the session
 			s.exit(nil)
 		}
 	case s.session == "" && s.storeFailures > 0 && busy == 0:

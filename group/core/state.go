@@ -8,17 +8,17 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
-// Config is what a member is. The shell validates it and fills the defaults in.
+// Config configures a member. The shell validates it and fills the defaults in.
 type Config struct {
 	Group      *protocol.Group // for its keys only; the core calls no store
 	Topic      string
 	Units      int
-	Layout     Layout // how they hang together; nil: their number is fixed. Else it has Units of them
+	Layout     Layout // how units depend on each other; nil: their number is fixed. Else it has Units of them
 	LayoutName string // that all members have
 	Closed     bool   // there will be no more units: all of them may be passed, which a member may not have heard of yet
-	Initial    int    // how many of them a new group begins where it was told to; 0: all
+	Initial    int    // how many of them a new group begins where Config says; 0: all
 	First      int    // the first one that a new group works on; those before end at 0
-	// Defined holds while what the group consumes is defined as it was last seen: a group is founded, and grows, under
+	// Defined holds while what the group consumes has the definition last seen: a group is founded, and grows, under
 	// it. nil: nothing is checked.
 	Defined     func() registry.Check
 	UnitZones   []string // by unit; nil: anywhere
@@ -30,8 +30,8 @@ type Config struct {
 	PID         int    // informative
 	Assignor    assign.Assignor
 
-	// WorkersCommit: the workers store the checkpoints, and the core only takes note of them. What
-	// a worker tells of itself is where the unit ends, which may lie beyond its last record.
+	// WorkersCommit: the workers store the checkpoints, and the core only takes note of them. A
+	// worker reports only where the unit ends, which may lie beyond its last record.
 	WorkersCommit bool
 
 	// Static keeps the units of the member for it through RestartWindow after it went.
@@ -42,7 +42,7 @@ type Config struct {
 	DrainTimeout   time.Duration // for running handlers, before they are cancelled
 	CancelGrace    time.Duration // for cancelled handlers, before the unit goes on without them
 	CommitInterval time.Duration
-	Sweep          time.Duration // a look at the store though it gave no hint
+	Sweep          time.Duration // a look at the store without a hint
 }
 
 // Delays that are not worth an option.
@@ -71,14 +71,14 @@ type State struct {
 	// The session, and the membership that is bound to it.
 	session    string
 	lease      time.Duration
-	doubt      bool   // nobody knows whether a member entry that was sent in it has been or will be put
+	doubt      bool   // unknown: whether a member entry that was sent in it was or will be put
 	opening    uint64 // ID of the OpenSession under way
-	closing    string // a lost session that is let go of when the workers have ended
+	closing    string // a lost session that is closed when the workers have ended
 	joined     bool
 	everJoined bool
 	life       string // of the group that it joined; "": none yet
-	// tried is how often it tried to join. It may have been in the group, and been given units,
-	// without hearing of it.
+	// tried counts its tries to join. It may have been in the group, and been given units, without
+	// hearing of it.
 	tried     int
 	joining   bool // a write of the member entry is under way
 	member    registry.Version
@@ -86,14 +86,14 @@ type State struct {
 	announced bool // that it is leaving
 	calmUntil time.Duration
 
-	// The store as it was last seen, with our own confirmed writes put in.
+	// The store as it was last seen, with our own confirmed writes.
 	view     *protocol.State
 	viewAt   time.Duration // when it came
 	viewStep uint64        // when the Load that brought it was asked for; 0: none is good
 	loading  uint64        // ID of the Load under way
 	loadStep uint64        // when it, or the last one, was asked for
 	wantLoad bool
-	// wantLayout: the next Load is to say what the group consumes, too.
+	// wantLayout makes the next Load read what the group consumes, too.
 	wantLayout bool
 
 	// Pause after failures of the store.
@@ -124,7 +124,7 @@ type State struct {
 	exited     bool
 }
 
-// worker is where the worker of a unit is.
+// worker is the state of a unit's worker.
 type worker uint8
 
 const (
@@ -149,7 +149,7 @@ type unit struct {
 	dirty      bool                 // checkpoint is newer than what is stored
 	told       bool                 // with WorkersCommit: checkpoint is where the worker ended, beyond all that it stored
 	seen       int64                // the highest epoch ever seen, whatever the store says later
-	damaged    [2]registry.Version  // of the owner and the checkpoint that can't be read, as people were told
+	damaged    [2]registry.Version  // of the unreadable owner and checkpoint, as they were logged
 
 	worker     worker
 	run        uint64
@@ -157,10 +157,10 @@ type unit struct {
 	deadline   time.Duration    // of draining or stopping
 	failures   int
 	stuck      int           // times that a handler hung, without progress in between
-	hung       bool          // better let another member try
-	evictions  int           // times that it was given to another one since a handler hangs
+	hung       bool          // another member should try
+	evictions  int           // times that it was given away since a handler hangs
 	evictAt    time.Duration // not again before
-	behind     bool          // somebody wrote under this epoch or a higher one: nothing more may be started in it
+	behind     bool          // another owner wrote under this epoch or a higher one: nothing more may be started in it
 	leftBehind bool          // a handler was left behind: nothing more may be started in this epoch
 	cut        bool          // handlers were stopped in this epoch: what they finished since is not in the checkpoint
 	retryAt    time.Duration // no start before
@@ -169,10 +169,10 @@ type unit struct {
 	waitFor  registry.Version
 	waitTill time.Duration
 	why      string // it came to us
-	from     string // who had it before, as far as was seen
+	from     string // its former owner, as far as was seen
 }
 
-// New is a member that has not begun; its first Step makes it ask for a session and the state.
+// New makes a member that has not begun; its first Step asks for a session and the state.
 func New(cfg Config) *State {
 	return &State{cfg: cfg, layout: cfg.Layout, units: make([]unit, cfg.Units), wantLoad: true}
 }

@@ -10,11 +10,11 @@ import (
 
 // A step has two halves. take lets an event change what the member knows, and stops what may not go on;
 // settle then looks at everything and decides what comes next. So a hint that is lost, or comes late or
-// twice, does no harm: what is known decides, and a reading tells it all. The order in settle matters: what
+// twice, does no harm: knowledge decides, and a reading renews all of it. The order in settle matters: what
 // time has ended comes before what it would allow, the session before the membership, that before the units,
 // and the writes of all of them leave in one batch at the end.
 
-// Step takes an event and returns what to do about it, in order.
+// Step takes an event and returns the effects to carry out, in order.
 func (s *State) Step(in Input) []Effect {
 	if s.exited {
 		return nil
@@ -102,7 +102,7 @@ func (s *State) settle() {
 	s.arm()
 }
 
-// ready says whether there is a membership and a view to act on.
+// ready reports whether there is a membership and a view to act on.
 func (s *State) ready() bool {
 	return s.joined && s.viewStep != 0 && s.view.Meta != nil && s.self.open == 0 && !s.blocked() && !s.exited
 }
@@ -161,7 +161,7 @@ func (s *State) flush() {
 }
 
 // arm sets the timer to the next moment at which time alone changes something. What is due already
-// was dealt with in this step or waits for an event.
+// was handled in this step or waits for an event.
 func (s *State) arm() {
 	if s.exited {
 		return
@@ -205,7 +205,7 @@ func (s *State) arm() {
 	}
 }
 
-// exit ends it all. Workers that still run are told why.
+// exit ends the member. Workers that still run are given the reason.
 func (s *State) exit(err error) {
 	if s.exited {
 		return

@@ -9,24 +9,23 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
-// A unit is decided anew in each step from three things: what the view says of its owner, what this member
-// has been granted, and how far its worker is (none, running, draining, stopping, abandoned). How it came
-// there does not matter, so what was lost on the way, be it a hint, an answer or the session, needs no case
-// of its own.
+// Each step decides a unit anew from three things: its owner in the view, the grant of this member, and the
+// state of its worker (none, running, draining, stopping, abandoned). The way there does not matter, so
+// anything lost, be it a hint, an answer or the session, needs no case of its own.
 //
-// What holds throughout. A unit with a write of unknown fate is let alone until a reading shows what became
-// of it. grant.Version is the fence: it is the version of the owner entry as it was given, and another one in
-// the view, or a check that fails on it, ends the time as owner at once. A unit is claimed when its owner
-// does not live, or when the owner has outlasted its own deadlines; nobody is asked, as the fence makes it
-// safe. A live owner drains and hands over, with the checkpoint in the same write, so no record is handled
-// twice by a move that goes well. An epoch never falls, also where the store went back: it lies above all
-// that were seen, and above the store's time.
+// Invariants. A unit with a write of unknown outcome is left alone until a reading shows the outcome.
+// grant.Version is the fence: it is the version of the owner entry as it was given, and another one in the
+// view, or a check that fails on it, ends the ownership at once. A unit is claimed when its owner does not
+// live, or when the owner has outlasted its own deadlines; no consent is needed, as the fence makes it safe.
+// A live owner drains and hands over, with the checkpoint in the same write, so no record is handled twice by
+// a successful move. An epoch never falls, even in a store that went back: it lies above all that were seen,
+// and above the store's time.
 
-// reconcile takes the next step for a unit, from what the store says of it and what is going on here.
+// reconcile takes the next step for a unit, from the store's view and the local state.
 func (s *State) reconcile(n int) {
 	u, v := &s.units[n], &s.view.Units[n]
 	if u.write != 0 || u.unsure() {
-		return // its fate is not known yet
+		return // its outcome is not known yet
 	}
 	if u.granted && v.OwnerVersion != u.grant.Version {
 		why := fmt.Sprintf("epoch %d of %q began: %s", v.Owner.Epoch, v.Owner.Member, v.Owner.Reason)
@@ -44,7 +43,7 @@ func (s *State) reconcile(n int) {
 	case u.stored != v.CheckpointVersion && (u.checkpoint == nil || s.cfg.WorkersCommit && !u.told):
 		u.stored, u.checkpoint = v.CheckpointVersion, v.Checkpoint // the worker stored its start itself, or all
 	case u.stored != v.CheckpointVersion:
-		// A write of ours whose fate was unknown, or a store that went back to an older state:
+		// A write of ours whose outcome was unknown, or a store that went back to an older state:
 		// only we may write it, and what we know is the newest.
 		u.stored, u.dirty = v.CheckpointVersion, true
 	}
@@ -65,7 +64,7 @@ func (s *State) tellDamage(n int) {
 	}
 }
 
-// unsure says whether the view is known to be behind.
+// unsure reports whether the view is known to be behind.
 func (u *unit) unsure() bool { return u.owner.open != 0 || u.point.open != 0 }
 
 // acquire takes a unit that was handed to us, or that is ours to take.
@@ -79,15 +78,15 @@ func (s *State) acquire(n int) {
 	case s.isMine(o) && !s.leaving && u.worker == none:
 		s.claim(n, fmt.Sprintf("the store went back from epoch %d to %d", u.seen, o.Epoch), "")
 	case s.leaving || s.plan.targets[n] != s.cfg.Member || u.worker != none || s.finished(n):
-	case len(s.layout) != 0 && n >= len(s.layout): // it has not heard of it yet, and could not work on it
+	case len(s.layout) != 0 && n >= len(s.layout): // it has not heard of the unit yet, and could not work on it
 	case !s.alive(o) && o.Member != "" && o.Member != s.cfg.Member && s.now < s.calmUntil:
 	case !s.alive(o):
 		s.claim(n, s.whyFree(o), o.Member)
 	case s.unknown(o.Member):
 		// Of its owner nothing is known but that its session lives; a newer version may have written it.
 	case s.plan.current:
-		// Its owner lives and should hand it over. When it doesn't, though its own deadline must
-		// have passed, it hangs: the fence makes taking it safe.
+		// Its owner lives and should hand it over. If it has not, though its own deadline must have
+		// passed, it hangs: the fence makes taking it safe.
 		patience := s.cfg.DrainTimeout + 2*s.cfg.CancelGrace + s.cfg.SessionTTL
 		if u.waitTill == 0 || u.waitFor != v.OwnerVersion {
 			u.waitFor, u.waitTill = v.OwnerVersion, s.now+patience
@@ -119,9 +118,8 @@ func (s *State) whyFree(o *protocol.Owner) string {
 	return o.Member + " is gone: its session ended"
 }
 
-// claim takes a unit that has no owner, or a dead one. The checkpoint is part of what is checked, so
-// that it is the one to start from when the claim is applied; and so is that the dead have not
-// come back.
+// claim takes a unit that has no owner, or a dead one. Its checks include the checkpoint, so that it
+// is the one to start from when the claim is applied, and that the dead have not come back.
 func (s *State) claim(n int, why, dead string) {
 	u, v := &s.units[n], &s.view.Units[n]
 	owner := protocol.Owner{
@@ -142,7 +140,7 @@ func (s *State) nextEpoch(n int) int64 {
 	return protocol.NextEpoch(last, s.view.Time+(s.now-s.viewAt).Milliseconds())
 }
 
-// own begins the time as owner that the view shows.
+// own begins the ownership that the view shows.
 func (s *State) own(n int, from string) {
 	u, v := &s.units[n], &s.view.Units[n]
 	u.granted, u.seen = true, max(u.seen, v.Owner.Epoch)
@@ -153,8 +151,8 @@ func (s *State) own(n int, from string) {
 	s.out = append(s.out, Report{Kind: Assigned, Unit: n, Epoch: u.grant.Epoch, From: from, To: s.cfg.Member, Text: u.why})
 }
 
-// lose ends the time as owner: somebody wrote the owner entry, for a member that may be unknown, or
-// this one.
+// lose ends the ownership: the owner entry was written, for a member that may be unknown, or this
+// one.
 func (s *State) lose(n int, to, why string) {
 	u := &s.units[n]
 	u.granted, u.dirty = false, false
@@ -163,7 +161,7 @@ func (s *State) lose(n int, to, why string) {
 	s.stopWorker(n, err)
 }
 
-// hold runs a unit that is ours, or lets it go.
+// hold runs a unit that is ours, or releases it.
 func (s *State) hold(n int) {
 	u := &s.units[n]
 	target := s.plan.targets[n]
@@ -186,7 +184,7 @@ func (s *State) hold(n int) {
 		}
 	case none, abandoned:
 		switch {
-		case s.over(n): // also with a handler left behind: it can't be of a record below the end
+		case s.over(n): // even with a handler left behind: it can't be at a record below the end
 			s.handoff(n, "", "finished by "+s.cfg.Member)
 		case s.leaving && s.cfg.Static: // kept for the restart
 		case move:
@@ -211,7 +209,7 @@ func (s *State) hold(n int) {
 	}
 }
 
-// forgotten says whether what a unit of ours would go on from was overwritten, and is not known here either.
+// forgotten reports whether the checkpoint of a unit of ours was overwritten, and is not known here either.
 func (s *State) forgotten(n int) bool {
 	u, v := &s.units[n], &s.view.Units[n]
 	return v.CheckpointDamage != nil && (u.checkpoint == nil || s.cfg.WorkersCommit)
@@ -231,7 +229,7 @@ func (s *State) drain(n int, why string) {
 	s.out = append(s.out, DrainUnit{Unit: n, Run: u.run, Deadline: u.deadline, Why: why})
 }
 
-// parting tells people whether the next owner repeats anything.
+// parting says, for people, whether the next owner repeats anything.
 func (s *State) parting(n int) string {
 	if s.units[n].cut {
 		return "handed over without what its stopped handlers finished, by "
@@ -239,7 +237,7 @@ func (s *State) parting(n int) string {
 	return "handoff from "
 }
 
-// stopWorker cancels a worker that still handles records, also one that is about to end: what it has
+// stopWorker cancels a worker that still handles records, even one that is about to end: what it has
 // begun may belong to another owner by now.
 func (s *State) stopWorker(n int, cause error) {
 	u := &s.units[n]
@@ -250,7 +248,7 @@ func (s *State) stopWorker(n int, cause error) {
 	s.out = append(s.out, StopUnit{Unit: n, Run: u.run, Cause: cause})
 }
 
-// late deals with a worker that did not end in time.
+// late handles a worker that did not end in time.
 func (s *State) late(n int) {
 	u := &s.units[n]
 	if u.deadline == 0 || s.now < u.deadline {
@@ -266,9 +264,9 @@ func (s *State) late(n int) {
 	}
 }
 
-// handoff gives the unit and its final checkpoint away in one write. An empty target leaves it
-// without an owner: no member can take it. Given to ourselves it begins a new epoch, of which a handler
-// that was left behind is no part.
+// handoff gives the unit and its final checkpoint away in one write. An empty target leaves it without
+// an owner: no member can take it. Given to ourselves it begins a new epoch, which excludes a handler
+// that was left behind.
 func (s *State) handoff(n int, target, reason string) {
 	u, v := &s.units[n], &s.view.Units[n]
 	h := protocol.Handoff{Grant: u.grant, After: v.CheckpointVersion}
@@ -292,9 +290,9 @@ func (s *State) handoff(n int, target, reason string) {
 	})
 }
 
-// evict reassigns a unit whose handler hangs here, and says whether there is somebody else. One may hang there, too,
-// and the unit come back while this one still does: then it is given to the next one, after a pause that grows, or
-// the two would change the registry without end.
+// evict reassigns a unit whose handler hangs here, and reports whether another member can take it. The handler may
+// hang there too, and the unit come back while it still hangs here. So it is given to the next one after a growing
+// pause, or the two would change the registry without end.
 func (s *State) evict(n int) bool {
 	p := &s.plan
 	if s.leaving || p.targets[n] != s.cfg.Member {

@@ -8,10 +8,10 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
-// The view is the group as the store showed it last, and what own writes have changed since. A reading can be
-// older than a write that was confirmed while it was under way: what is known better stays (merge, entry.go).
-// It can also be of a store that went back, after a failover to a replica that lagged: then it shows a
-// version that none of these writes has replaced, and is believed.
+// The view is the group as the store showed it last, plus our own later writes. A reading can be older than a
+// write that was confirmed while it was under way: newer knowledge stays (merge, entry.go). It can also be of
+// a store that went back, after a failover to a replica that lagged: then it shows a version that none of
+// these writes has replaced, and is believed.
 
 // loaded takes a reading of the group. It may be older than writes of ours that were confirmed since
 // it was asked for; those are kept, see entry.
@@ -26,7 +26,7 @@ func (s *State) loaded(ev Loaded) {
 	}
 	s.storeWorks(false)
 	s.touched = true
-	if s.self.since(s.loadStep) { // what it says of us is old
+	if s.self.since(s.loadStep) { // it is too old about us
 		s.wantLoad = true
 		return
 	}
@@ -52,8 +52,8 @@ func (s *State) loaded(ev Loaded) {
 	s.noteAbsent()
 }
 
-// maxAhead is by how many units a group may be ahead of what a member has heard of: what a topic gets by
-// sixteen growths, of which each is heard of in seconds. For more there is no room made.
+// maxAhead bounds by how many units a group may be ahead of a member's knowledge: what a topic gets by
+// sixteen growths, of which each is heard of in seconds. A larger lead gets no room.
 const maxAhead = 1 << 16
 
 func (s *State) checkMeta(m *protocol.Meta) error {
@@ -89,15 +89,15 @@ func (s *State) checkMeta(m *protocol.Meta) error {
 	return nil
 }
 
-// beyond says whether a group is finished with units of the newest storage topic. Nobody would work on them
-// again, so it is damage, unless there is a newer one that we have not heard of: the group is finished with
-// what came before that by who retires those, and has none of its units yet. Who reads what the group consumes
-// after the group can tell, see Load.
+// beyond reports whether a group is finished with units of the newest storage topic. They would never be
+// worked on again, so it is damage, unless there is a newer storage topic that we have not heard of: a
+// retirement there finishes the group with what came before, and the group has none of the new units yet. A
+// layout that is read after the group decides, see Load.
 func (s *State) beyond(m *protocol.Meta) bool {
 	return m != nil && !s.cfg.Closed && len(s.layout) != 0 && m.Units <= len(s.layout) && m.First > s.layout.newest()
 }
 
-// merge makes st the view, but for what we know better.
+// merge makes st the view, except for what we know better.
 func (s *State) merge(st *protocol.State) {
 	old := s.view
 	s.view, s.viewAt = st, s.now
@@ -124,7 +124,7 @@ func (s *State) merge(st *protocol.State) {
 		if keep(&u.owner, v.OwnerVersion) {
 			v.Owner, v.OwnerVersion, v.OwnerDamage = old.Units[n].Owner, old.Units[n].OwnerVersion, old.Units[n].OwnerDamage
 		}
-		// What we stored under an owner entry that was replaced since is known to who replaced it, or lost.
+		// What we stored under an owner entry that was replaced since is known to the new owner, or lost.
 		if keep(&u.point, v.CheckpointVersion) && old.Units[n].OwnerVersion == v.OwnerVersion {
 			v.Checkpoint, v.CheckpointVersion, v.CheckpointDamage = old.Units[n].Checkpoint, old.Units[n].CheckpointVersion, old.Units[n].CheckpointDamage
 		}
@@ -134,8 +134,8 @@ func (s *State) merge(st *protocol.State) {
 	}
 }
 
-// checkSelf looks for our own entry: gone means that the session ended, another incarnation that
-// the member was started again.
+// checkSelf looks for our own entry: if it is gone the session ended, with another incarnation the
+// member was started again.
 func (s *State) checkSelf() {
 	i, ok := s.find(s.cfg.Member)
 	switch {
@@ -154,7 +154,7 @@ func (s *State) checkSelf() {
 	}
 }
 
-// alive says whether the owner is a member that runs now.
+// alive reports whether the owner is a running member.
 func (s *State) alive(o *protocol.Owner) bool {
 	if o.Member == "" {
 		return false
@@ -163,7 +163,7 @@ func (s *State) alive(o *protocol.Owner) bool {
 	return ok && (s.view.Members[i].Unreadable || s.view.Members[i].Incarnation == o.Incarnation)
 }
 
-// unknown says whether a live member's entry can't be read.
+// unknown reports whether a live member's entry can't be read.
 func (s *State) unknown(id string) bool {
 	i, ok := s.find(id)
 	return ok && s.view.Members[i].Unreadable

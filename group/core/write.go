@@ -9,7 +9,7 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
-// kind is what a write is for.
+// kind is the purpose of a write.
 type kind uint8
 
 const (
@@ -22,7 +22,7 @@ const (
 	wClaim
 )
 
-// write is one transaction and what to make of its fate.
+// write is one transaction and how to handle its outcome.
 type write struct {
 	kind       kind
 	txn        registry.Txn
@@ -44,7 +44,7 @@ type call struct {
 	writes []write
 }
 
-// outcome is the fate of a write.
+// outcome is the outcome of a write.
 type outcome uint8
 
 const (
@@ -112,7 +112,7 @@ func (s *State) written(w *write, o outcome, res *registry.Result) {
 	case wPlan:
 		s.planWritten(w, o, res.Versions)
 	case wExpire:
-		s.wantLoad = true // whatever came of it, the reading shows
+		s.wantLoad = true // the reading shows the outcome
 	case wCommit:
 		s.committing = false
 		s.unitWritten(w, o, res)
@@ -137,15 +137,15 @@ func (s *State) unitWritten(w *write, o outcome, res *registry.Result) {
 	u.point.doubt(s.step)
 	s.wantLoad = true
 	u.dirty = u.dirty || w.kind == wCommit
-	// The first check of a commit or handoff is the fence. No need to look who took the unit
-	// before its handlers are stopped.
+	// The first check of a commit or handoff is the fence. The handlers are stopped before looking
+	// for the new owner.
 	if o == conflict && res.Failed == 0 && w.kind != wClaim {
 		s.lose(w.unit, "", "the store refused a write: the unit has another owner or epoch")
 	}
 }
 
 // unitStored puts a write that was applied into the view, and acts on it. The answer may have been
-// so slow that the view is newer than the write; then it stays as it is.
+// so slow that the view is newer than the write; then the view stays.
 func (s *State) unitStored(w *write, versions []registry.Version) {
 	u, v := &s.units[w.unit], &s.view.Units[w.unit]
 	if w.checkpoint != nil {
@@ -172,7 +172,7 @@ func (s *State) unitStored(w *write, versions []registry.Version) {
 	}
 }
 
-// stored notes that a write is done which replaced one version by another, and says whether it
+// stored notes that a write is done which replaced one version by another, and reports whether it
 // belongs into the view, which has a third, or one of them.
 func (s *State) stored(e *entry, w *write, has, before, after registry.Version) (current bool) {
 	current, again := e.wrote(w, s.loadStep, s.viewStep, has, before, after)

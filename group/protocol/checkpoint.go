@@ -13,8 +13,8 @@ import (
 )
 
 // Commit stores one checkpoint under a grant, in the place of the one of version after ("": the first),
-// and finds out what became of it when the store's answer is lost. ErrFenced: stop the unit, another
-// owns it. ErrConflict: the stored checkpoint is another. Members send many at once, see CommitTxn.
+// and finds out the outcome when the store's answer is lost. ErrFenced: stop the unit, another owns it.
+// ErrConflict: the stored checkpoint is another. Members send many at once, see CommitTxn.
 func (g *Group) Commit(ctx context.Context, grant Grant, c Checkpoint, after registry.Version) error {
 	if grant.Version == "" {
 		return fmt.Errorf("checkpoint of unit %d of group %q: an empty grant: %w", grant.Unit, g.name, registry.ErrInvalid)
@@ -38,11 +38,11 @@ func (g *Group) Commit(ctx context.Context, grant Grant, c Checkpoint, after reg
 	return nil
 }
 
-// Seek sets the positions of a unit that to has, backwards or forwards, also while it has an owner; the
-// unit's other positions stay as they are at that moment. The
-// owner stays but its epoch moves on, so that what it had in flight can't undo the seek: it
-// finds itself fenced, and goes on with the new grant (Unit.Grant) from the new position. It is done
-// once at most, also when the store's answers are lost: ErrUnknown then, where that can't be found out.
+// Seek sets the positions in to for a unit, backwards or forwards, even while it has an owner; the
+// unit's other positions stay as they are at that moment. The owner stays but its epoch moves on, so
+// that its work in flight can't undo the seek: it finds itself fenced, and goes on with the new grant
+// (Unit.Grant) from the new position. It is done at most once, even when the store's answers are lost:
+// ErrUnknown then, where that can't be found out.
 func (g *Group) Seek(ctx context.Context, unit int, to Checkpoint, reason string) error {
 	return g.SeekWith(ctx, unit, to, reason, registry.Txn{})
 }
@@ -114,13 +114,13 @@ func (g *Group) SeekWith(ctx context.Context, unit int, to Checkpoint, reason st
 	}
 }
 
-// keepOthers adds to a checkpoint the positions that are stored of other partitions. They are true as
-// long as the check holds: no owner commits in between. A unit of one input has none, and nothing is checked.
+// keepOthers adds to a checkpoint the stored positions of other partitions. They are true as long as the
+// check holds: no owner commits in between. A unit of one input has none, and nothing is checked.
 func (g *Group) keepOthers(ctx context.Context, unit int, to Checkpoint) (Checkpoint, []registry.Check, error) {
 	var have Checkpoint
 	e, err := read(ctx, g.r, g.CheckpointKey(unit), &have)
 	if errors.Is(err, fault.Corrupt) {
-		return to, nil, nil // a seek is what takes the place of one that can't be read
+		return to, nil, nil // a seek replaces an unreadable one
 	}
 	if err != nil {
 		return to, nil, err
@@ -145,8 +145,8 @@ func stamped(c Checkpoint, epoch int64) Checkpoint {
 	return c
 }
 
-// Encode is the stored form of a checkpoint: what Encode makes of it, in a third of the time, as
-// nothing is stored as often.
+// Encode returns the stored form of a checkpoint: the same as JSON's encoder, in a third of the
+// time, as nothing is stored as often.
 func (c Checkpoint) Encode() []byte {
 	if c.Positions == nil || !plain(c.Member) {
 		return registry.Encode(c)
@@ -202,7 +202,7 @@ func (p *Position) append(b []byte) []byte {
 	return append(b, '}')
 }
 
-// plain says whether JSON writes a string as it is; so it is with all names of members.
+// plain reports whether JSON writes a string as it is, as for all names of members.
 func plain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_' && c != '.' {
@@ -212,7 +212,7 @@ func plain(s string) bool {
 	return true
 }
 
-// Position is how far the unit got in a partition; nil: there is no checkpoint, or it tells nothing of it.
+// Position returns how far the unit got in a partition; nil: no checkpoint, or no position in it.
 func (c *Checkpoint) Position(storage, partition int) *Position {
 	if c == nil {
 		return nil
@@ -225,8 +225,8 @@ func (c *Checkpoint) Position(storage, partition int) *Position {
 	return nil
 }
 
-// Highest is the offset above all that the position says anything of: Next, or the end of what was
-// finished or has failed above it. A partition that ends below is not the one that it tells of, as it was.
+// Highest is the offset above all that the position mentions: Next, or the end of what was finished or has
+// failed above it. A partition that ends below is not the one that the position was made of.
 func (p *Position) Highest() int64 {
 	top := p.Next
 	for _, r := range p.Done {
@@ -240,8 +240,8 @@ func (p *Position) Highest() int64 {
 	return top
 }
 
-// LowestNeeded is the lowest next offset that units need of each partition of a storage topic; 0, all
-// that is kept, of those that no checkpoint tells of.
+// LowestNeeded returns the lowest next offset that units need of each partition of a storage topic;
+// 0, all that is kept, for those without a checkpoint.
 func LowestNeeded(units []Unit, storage, partitions int) []int64 {
 	offsets, told := make([]int64, partitions), make([]bool, partitions)
 	for _, u := range units {

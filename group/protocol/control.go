@@ -32,14 +32,14 @@ func (g *Group) Resume(ctx context.Context, by string, units ...int) error {
 	})
 }
 
-// control changes the group's control document. After a lost reply and a conflict it does not do
-// so again, but looks for its own document there: others may have changed it since.
+// control changes the group's control document. After a lost reply and a conflict it does not
+// repeat the change, but looks for its own document there: others may have changed it since.
 func (g *Group) control(ctx context.Context, by string, change func(*Control)) error {
 	var sent []byte // with no reply
 	for {
 		meta, metaEntry, err := g.meta(ctx)
 		if err == nil && metaEntry.Version != "" {
-			g = g.Within(meta.Life) // the next one of the name is none of our business
+			g = g.Within(meta.Life) // and no later one of the name
 		}
 		if err == nil && (metaEntry.Version == "" || meta.Deleting) {
 			err = fmt.Errorf("group %q: %w", g.name, registry.ErrNotFound)

@@ -9,11 +9,11 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
-// MaxAttempts is how many attempts of a record a checkpoint and the journal of a subscription count.
+// MaxAttempts bounds the attempts of a record that a checkpoint and a subscription's journal count.
 const MaxAttempts = 1 << 30
 
 // decode reads a stored document. The error names the key: fault.Newer for a format that this version does
-// not know, fault.Corrupt for what is no document or contradicts itself.
+// not know, fault.Corrupt for an invalid or contradictory document.
 func decode(e registry.Entry, doc any) error {
 	err := json.Unmarshal(e.Value, doc)
 	meta, isMeta := doc.(*Meta)
@@ -97,7 +97,7 @@ func (c *Checkpoint) check() error {
 	return nil
 }
 
-// isAfter says whether the position is of a later partition.
+// isAfter reports whether the position is of a later partition.
 func (p *Position) isAfter(q *Position) bool {
 	return p.Storage > q.Storage || p.Storage == q.Storage && p.Partition > q.Partition
 }

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 )
 
-// Deliveries is what the owner of a subscription's shard tells people of its work: nothing is decided by it. It is
-// true of the epoch of its checkpoint alone. Times are in Unix milliseconds.
+// Deliveries is the delivery stats of a subscription's shard, for people: nothing is decided by it. It is true of
+// the epoch of its checkpoint alone. Times are in Unix milliseconds.
 type Deliveries struct {
 	At       int64         `json:"at"`                  // when it was so
 	HeldBack *HeldBack     `json:"held_back,omitempty"` // nil: the breaker is closed
@@ -15,14 +15,14 @@ type Deliveries struct {
 	Endpoint *EndpointPart `json:"endpoint,omitempty"`  // nil: its endpoint has no limits in the process
 }
 
-// HeldBack says why a shard delivers nothing for now but one record at a time.
+// HeldBack says why a shard delivers, for now, only one record at a time.
 type HeldBack struct {
 	Since int64  `json:"since"`
 	Why   string `json:"why"`            // what the endpoint, or the handler, said; at most MaxWhyBytes
 	Next  int64  `json:"next,omitempty"` // nothing is tried before, as an answer asked for; 0: one each second
 }
 
-// EndpointPart are the limits of an endpoint, and what the process of the owner has of them; 0: no bound.
+// EndpointPart is the limits of an endpoint, and the part of the owner's process; 0: no bound.
 type EndpointPart struct {
 	Rate            float64 `json:"rate,omitempty"`
 	RateHere        float64 `json:"rate_here,omitempty"`
@@ -33,7 +33,7 @@ type EndpointPart struct {
 // MaxWhyBytes bounds what a checkpoint says about an outage.
 const MaxWhyBytes = 256
 
-// Same says whether two tell the same, whenever that was; nil is one that tells nothing.
+// Same reports whether two say the same, at any time; nil says nothing.
 func (d *Deliveries) Same(o *Deliveries) bool {
 	var a, b Deliveries
 	if d != nil {

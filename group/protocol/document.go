@@ -123,13 +123,13 @@ type Failing struct {
 	Attempts int   `json:"attempts"` // that have failed
 	Since    int64 `json:"since"`    // of the first failure
 	Due      int64 `json:"due"`      // of the next attempt
-	Pause    int64 `json:"pause"`    // from the last failure until then: an upper bound of the wait, whatever clocks say
+	Pause    int64 `json:"pause"`    // from the last failure to Due: bounds the wait, whatever clocks say
 }
 
-// MaxFailing bounds how many records that fail a position names.
+// MaxFailing bounds how many failing records a position names.
 const MaxFailing = 1000
 
-// SamePositions says whether two checkpoints tell the same.
+// SamePositions reports whether two checkpoints have the same positions.
 func SamePositions(a, b []Position) bool {
 	return slices.EqualFunc(a, b, func(x, y Position) bool {
 		return x.Storage == y.Storage && x.Partition == y.Partition && x.Next == y.Next && slices.Equal(x.Done, y.Done) && slices.Equal(x.Failing, y.Failing)

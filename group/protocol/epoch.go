@@ -7,18 +7,18 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
-// An epoch is a fencing token outside of the store too: receivers refuse what comes under a lower one. So no
-// epoch may be given twice, also by a store that went back, as a restored backup has. That is why an epoch
-// is not only higher than the stored one: it is at least the time, by the store's own clock, at which it is
-// given. The epochs that the store has forgotten were given before that.
+// An epoch is a fencing token outside of the store too: receivers refuse deliveries under a lower one. So no
+// epoch may be given twice, not even by a store that went back, such as a restored backup. That is why an
+// epoch is not only higher than the stored one: it is at least the time, by the store's own clock, at which
+// it is given. The epochs that the store has forgotten were given before that.
 
 // epochZero is the time at which an epoch would have been 0: the beginning of 2020, in Unix ms.
 const epochZero = 1_577_836_800_000
 
-// NextEpoch is the epoch that follows one, given at that time of the store (Unix ms): the
-// milliseconds since the beginning of 2020, or one more than the last where changes are faster. Whatever a
-// store that went back has forgotten was given earlier, so it is lower. Epochs have gaps: Owner.After says
-// which one an epoch followed.
+// NextEpoch returns the epoch after last, given at that time of the store (Unix ms): the milliseconds
+// since the beginning of 2020, or one more than the last where changes are faster. An epoch that a store
+// that went back has forgotten was given earlier, so it is lower. Epochs have gaps: Owner.After says which
+// one an epoch followed.
 func NextEpoch(last, now int64) int64 { return max(last+1, now-epochZero) }
 
 // follow completes the entry of an owner that comes after an epoch.

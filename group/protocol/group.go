@@ -6,7 +6,7 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
-// Group is the domain operations of one consumer group. It has no state and starts nothing.
+// Group has the operations of one consumer group. It has no state and starts nothing.
 type Group struct {
 	r           *registry.Registry
 	name        string
@@ -15,7 +15,7 @@ type Group struct {
 	life        string // the only one that is meant; "": whichever is there
 }
 
-// NewGroup returns the operations on the group of that name; ErrInvalid when it can't be a name.
+// NewGroup returns the operations on the group of that name; ErrInvalid for an impossible name.
 func NewGroup(r *registry.Registry, name string) (*Group, error) {
 	if err := registry.CheckID("group", name); err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func (g *Group) Within(life string) *Group {
 	return &of
 }
 
-// Registry is the store that the group is in.
+// Registry is the group's store.
 func (g *Group) Registry() *registry.Registry { return g.r }
 
 // Name is the group's name.
@@ -46,19 +46,19 @@ func (g *Group) MetaKey() string { return "groups/" + g.name + "/meta" }
 // MemberKey is the key of a member that is alive.
 func (g *Group) MemberKey(id string) string { return "groups/" + g.name + "/members/" + id }
 
-// StaticKey is the key of what is remembered of a static member.
+// StaticKey is the key of a static member's restart window.
 func (g *Group) StaticKey(id string) string { return "groups/" + g.name + "/static/" + id }
 
 // AssignmentKey is the key of the assignment.
 func (g *Group) AssignmentKey() string { return "groups/" + g.name + "/assignment" }
 
-// ControlKey is the key of what people ordered: pauses.
+// ControlKey is the key of the orders of people: pauses.
 func (g *Group) ControlKey() string { return "groups/" + g.name + "/control" }
 
 // OwnerKey is the key of a unit's owner and epoch.
 func (g *Group) OwnerKey(unit int) string { return unitKey(g.owners, unit) }
 
-// CheckpointKey is the key of how far a unit got.
+// CheckpointKey is the key of a unit's progress.
 func (g *Group) CheckpointKey(unit int) string { return unitKey(g.checkpoints, unit) }
 
 // unitKey appends the unit's number in eight digits, or as many as it needs.

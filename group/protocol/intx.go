@@ -19,15 +19,14 @@ type Finished struct {
 	Start    int64 // where the owner began in the partition, when no checkpoint said it
 }
 
-// FinishIn adds one record to the checkpoint of a unit inside tx, a transaction of the user's on
-// the registry's database, under the fence of the grant. The owner and checkpoint entries stay
-// locked until tx ends: other records of the unit, and a takeover, wait for it. The record is merged into the
-// checkpoint as the store has it under that lock, never into what this process has in mind: a record whose commit
-// was not answered may be in it.
+// FinishIn adds one record to the checkpoint of a unit inside tx, a transaction of the user's on the registry's
+// database, under the fence of the grant. The owner and checkpoint entries stay locked until tx ends: other
+// records of the unit, and a takeover, wait for it. The record is merged into the checkpoint as the store has it
+// under that lock, never into this process's copy: that may lack a record whose commit was not answered.
 //
-// ErrFenced: another owns the unit; roll back and stop. ErrExists: the record was committed
-// already, by a transaction whose end was not seen; roll back. ErrInvalid: tx is no transaction of
-// this registry's store, or the registry has none.
+// ErrFenced: another owns the unit; roll back and stop. ErrExists: the record was committed already, by a
+// transaction whose end was not seen; roll back. ErrInvalid: tx is no transaction of this registry's store, or
+// the registry has none.
 func (g *Group) FinishIn(ctx context.Context, tx any, grant Grant, member string, f Finished) error {
 	if grant.Version == "" {
 		return fmt.Errorf("checkpoint of unit %d of group %q: an empty grant: %w", grant.Unit, g.name, registry.ErrInvalid)

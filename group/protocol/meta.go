@@ -14,11 +14,11 @@ import (
 
 const (
 	metaFormat = 1
-	// deleteBatch keeps the transactions of a deletion below what stores allow in one.
+	// deleteBatch keeps the transactions of a deletion within the limits of stores.
 	deleteBatch = 64
 )
 
-// EnsureMeta creates the group, or returns it as it exists. ErrExists when it consumes another
+// EnsureMeta creates the group, or returns an existing one. ErrExists when it consumes another
 // topic, or has another number of units or another layout: all are fixed for the life of a group.
 func (g *Group) EnsureMeta(ctx context.Context, want Meta) (Meta, error) {
 	if want.Units < 1 || want.Units > MaxUnits || want.Topic == "" {
@@ -78,10 +78,10 @@ func (g *Group) meta(ctx context.Context) (Meta, registry.Entry, error) {
 	return m, e, err
 }
 
-// over says whether a document is that of another life than the one that is meant.
+// over reports whether a document has another ID than the one that is meant.
 func (g *Group) over(m Meta) bool { return g.life != "" && m.Life != g.life }
 
-// Grow makes the group one of at least so many units. Its members notice, and share the new ones.
+// Grow gives the group at least so many units. Its members notice, and share the new ones.
 // ErrNotFound when the group does not exist.
 func (g *Group) Grow(ctx context.Context, units int) error {
 	if units > MaxUnits {
@@ -118,10 +118,10 @@ func (m Meta) Grown(units int) Meta {
 	return m
 }
 
-// Delete removes the group with its checkpoints; deleting one that does not exist is no error.
-// ErrConflict while it has members. A deletion cut short is finished by the next Delete, EnsureMeta or
-// member. No member can join or claim in between: each transaction that makes an entry of a group checks its
-// document, or an entry that goes with it.
+// Delete removes the group with its checkpoints; deleting one that does not exist is no error. ErrConflict
+// while it has members. The next Delete, EnsureMeta or member finishes an interrupted deletion. No member
+// can join or claim in between: each transaction that makes an entry of a group checks its document, or an
+// entry that goes with it.
 func (g *Group) Delete(ctx context.Context) error {
 	life := g.life
 	for try := 1; try <= tries; try++ {
@@ -172,8 +172,8 @@ func (g *Group) Delete(ctx context.Context) error {
 	return fmt.Errorf("group %q was changed while it was being deleted; try again: %w", g.name, registry.ErrConflict)
 }
 
-// Destroy is Delete of whatever there is: also of a group that has members, which end as after any deletion,
-// and of one whose documents can't be read. A group that a newer version wrote stays: fault.Newer.
+// Destroy is Delete of whatever there is, even of a group with members, which end as after any deletion, and
+// of one with unreadable documents. A group that a newer version wrote stays: fault.Newer.
 func (g *Group) Destroy(ctx context.Context) error {
 	for range tries {
 		e, err := g.r.Lookup(ctx, g.MetaKey())
@@ -185,7 +185,7 @@ func (g *Group) Destroy(ctx context.Context) error {
 			if err := decode(e, &m); errors.Is(err, fault.Newer) {
 				return err
 			} else if err != nil {
-				m = Meta{Format: metaFormat, Life: rand.Text(), Units: 1} // of what is to be removed it need say no more
+				m = Meta{Format: metaFormat, Life: rand.Text(), Units: 1} // the mark needs no more
 			} else if g.over(m) {
 				return nil
 			}
@@ -207,8 +207,8 @@ func (g *Group) Destroy(ctx context.Context) error {
 	return fmt.Errorf("group %q was changed while it was being deleted; try again: %w", g.name, registry.ErrConflict)
 }
 
-// mark marks a group as deleted. Members that came since plan was read have written another one: a
-// deletion that was decided on long ago does not take what they have done.
+// mark marks a group as deleted. Members that came since plan was read have written another plan:
+// an old decision to delete does not take their work.
 func (g *Group) mark(ctx context.Context, e registry.Entry, plan registry.Check, meta Meta) (registry.Entry, error) {
 	meta.Deleting = true
 	e.Value = registry.Encode(meta)
@@ -219,8 +219,8 @@ func (g *Group) mark(ctx context.Context, e registry.Entry, plan registry.Check,
 	return e, err
 }
 
-// Heal removes what is left of a group that was deleted: of a deletion cut short, and of one that an
-// earlier version did by halves. A group that is there stays as it is.
+// Heal removes the remains of a deleted group, whose deletion was interrupted or incomplete. An
+// existing group stays as it is.
 func (g *Group) Heal(ctx context.Context) error {
 	meta, e, err := g.meta(ctx)
 	if err != nil || e.Version != "" && !meta.Deleting {
@@ -230,12 +230,12 @@ func (g *Group) Heal(ctx context.Context) error {
 	return err
 }
 
-// sweep removes everything of a group that is marked as deleted: members first, because without
-// its member entry no member can claim, and the mark last. Without a mark, what is there is of no group.
+// sweep removes everything of a group that is marked as deleted: members first, because without its
+// member entry no member can claim, and the mark last. Without a mark, the entries are of no group.
 //
-// Each removal writes the mark anew, and the mark goes only as the reading showed it that found nothing
-// else: in a store that goes back meanwhile, and has something again, it is another one.
-// It is not done, and no error, when the mark is another one: others do the same, or the store went back.
+// Each removal writes the mark anew, and the mark goes only in the version that a reading showed with
+// nothing else: a store that goes back meanwhile, and has something again, has another one. It is not
+// done, and no error, when the mark is another one: others do the same, or the store went back.
 func (g *Group) sweep(ctx context.Context, mark registry.Entry) (done bool, _ error) {
 	for {
 		left, now, err := g.leftovers(ctx, mark)
@@ -266,7 +266,7 @@ func (g *Group) sweep(ctx context.Context, mark registry.Entry) (done bool, _ er
 	return done, err
 }
 
-// leftovers are the keys of a group but for its mark, members first, and the mark as it is now.
+// leftovers returns the keys of a group except its mark, members first, and the mark as it is now.
 func (g *Group) leftovers(ctx context.Context, mark registry.Entry) (left []string, now registry.Entry, err error) {
 	points, err := g.r.List(ctx, g.checkpoints)
 	if err != nil {
@@ -300,12 +300,12 @@ func (g *Group) remove(ctx context.Context, mark registry.Entry, t registry.Txn)
 	return res.Versions, res.Err == nil, res.Err
 }
 
-// ListGroups returns the names of the groups, sorted, also of one whose document can't be read.
+// ListGroups returns the names of the groups, sorted, including those with an unreadable document.
 func ListGroups(ctx context.Context, r *registry.Registry) ([]string, error) {
 	return groups(ctx, r, "", func(m *Meta) bool { return !m.Deleting })
 }
 
-// GroupsOf returns the names that begin with prefix, sorted, also of groups that are half deleted.
+// GroupsOf returns the names that begin with prefix, sorted, including half-deleted groups.
 func GroupsOf(ctx context.Context, r *registry.Registry, prefix string) ([]string, error) {
 	return groups(ctx, r, prefix, func(*Meta) bool { return true })
 }

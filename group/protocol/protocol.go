@@ -6,9 +6,9 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
-// The protocol of groups is a handful of transactions, each built here and nowhere else: by the
-// members (group/core), by measurements of what they send, and by tests. A builder is pure. What a
-// transaction checks is what makes it safe, whatever its sender believed and however late it arrives:
+// The protocol of groups is a handful of transactions, each built here and nowhere else: for the
+// members (group/core), for measurements, and for tests. A builder is pure. The checks of a
+// transaction make it safe, whatever its sender believed and however late it arrives:
 //
 //   - join and leave check the group's document or an entry that a deletion takes away, so that no
 //     half of a group comes to be;
@@ -20,10 +20,10 @@ import (
 // Apply gives a result per transaction; its versions are in the order of the puts, and the index of a
 // check that failed is in the order that each builder names.
 
-// Join is a member's entry, and what it was decided on.
+// Join is a member's entry, and the state that it was decided on.
 type Join struct {
 	Member  Member
-	Session string           // the ID of the session that the entry lives as long as
+	Session string           // the ID of the session that bounds the entry's life
 	Seen    registry.Version // of the member's entry; "": there was none
 	Meta    registry.Version // of the group's document; "" with Found
 	Found   *Meta            // the group's document, where there was none
@@ -50,13 +50,13 @@ func (g *Group) JoinTxn(j Join) registry.Txn {
 	return t
 }
 
-// AnnounceTxn changes what a member that has joined says of itself. Check and put: its entry.
+// AnnounceTxn changes the entry of a member that has joined. Check and put: its entry.
 func (g *Group) AnnounceTxn(m Member, session string, seen registry.Version) registry.Txn {
 	key := g.MemberKey(m.ID)
 	return registry.Txn{Checks: []registry.Check{{Key: key, Version: seen}}, Puts: []registry.Put{{Key: key, Value: registry.Encode(m), Session: session}}}
 }
 
-// WithdrawTxn takes away the entry of a member that leaves, whose session goes on. Check: its entry.
+// WithdrawTxn removes the entry of a leaving member whose session goes on. Check: its entry.
 func (g *Group) WithdrawTxn(member string, seen registry.Version) registry.Txn {
 	key := g.MemberKey(member)
 	return registry.Txn{Checks: []registry.Check{{Key: key, Version: seen}}, Deletes: []string{key}}
@@ -90,8 +90,8 @@ func (g *Group) MetaTxn(m Meta, last registry.Version, also ...registry.Check) r
 	}
 }
 
-// Claim is a unit that has no owner, a dead one, or one whose time is over, and
-// what it was decided on.
+// Claim is a unit without an owner, with a dead one, or with one whose time is over, and the state
+// that it was decided on.
 type Claim struct {
 	Unit       int
 	Owner      Owner            // the next one, in an epoch above the last
@@ -160,9 +160,9 @@ func (g *Group) CommitTxn(grant Grant, c Checkpoint, after registry.Version) reg
 	}
 }
 
-// putCheckpoint stamps the checkpoint with the grant's epoch, also when an earlier owner got there, and
+// putCheckpoint gives the checkpoint the grant's epoch, even if an earlier owner made the progress and
 // the store has lost it. A checkpoint that is too large loses first what is for people, then the finished
-// ranges and the failing records: what was in them may be repeated, but the checkpoint moves.
+// ranges and the failing records: their work may be repeated, but the checkpoint moves.
 func (g *Group) putCheckpoint(grant Grant, c Checkpoint) registry.Put {
 	c.Epoch = grant.Epoch
 	value := c.Encode()

@@ -9,10 +9,9 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
-// Retire notes that the units below first are finished for ever, whatever became of them, and removes
-// their owners and checkpoints. Members that still know these units as unfinished go by the note. A
-// group that is not there, consumes another topic, or numbers its units by another layout than first
-// does, stays as it is.
+// Retire marks the units below first as finished for ever, and removes their owners and checkpoints.
+// Members that still know these units as unfinished follow the mark. A group that does not exist,
+// consumes another topic, or numbers its units by another layout than first does, stays as it is.
 //
 // Each step is done only while the check also holds, and is ErrConflict otherwise.
 func (g *Group) Retire(ctx context.Context, topic string, first int, also registry.Check) error {

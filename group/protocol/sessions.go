@@ -30,16 +30,17 @@ type Sessions struct {
 
 const (
 	lookForReturned = 30 * time.Second
-	// mostWithdrawn is how many entries are looked at. With more of them the session is lost for all, once.
+	// mostWithdrawn bounds the entries that are looked at. With more of them the session is lost for all,
+	// once.
 	mostWithdrawn = 1000
 )
 
-// NewSessions is for the members of this process in reg. It opens nothing.
+// NewSessions shares the sessions of this process's members in reg. It opens nothing.
 func NewSessions(reg *registry.Registry) *Sessions {
 	return &Sessions{reg: reg, look: lookForReturned, turn: make(chan struct{}, 1), open: map[time.Duration]*shared{}}
 }
 
-// shared is a session in the hands of several.
+// shared is a session that several members share.
 type shared struct {
 	registry.Session
 	doubter driver.Doubter // the session, if its store has doubts; or nil
@@ -65,7 +66,7 @@ type Share struct {
 	once sync.Once
 }
 
-// Open gives a share of the session of that TTL, which is opened if there is none, or the last one was lost.
+// Open gives a share of the session of that TTL. It opens one if there is none, or the last one was lost.
 func (s *Sessions) Open(ctx context.Context, ttl time.Duration) (*Share, error) {
 	select {
 	case s.turn <- struct{}{}:
@@ -90,7 +91,7 @@ func (s *Sessions) Open(ctx context.Context, ttl time.Duration) (*Share, error) 
 	return &Share{shared: x}, nil
 }
 
-// have is another share of the session that is open; nil: there is none.
+// have returns another share of the open session; nil: there is none.
 func (s *Sessions) have(ttl time.Duration) *Share {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +136,7 @@ func (x *shared) lookAgain(ctx context.Context) {
 	}
 }
 
-// remove takes entries away that came back.
+// remove deletes entries that came back.
 func (x *shared) remove(ctx context.Context) {
 	x.of.mu.Lock()
 	all := x.withdrawn
@@ -203,8 +204,8 @@ func (x *Share) Leave(ctx context.Context, t *registry.Txn, incarnation string, 
 	return x.Close(ctx)
 }
 
-// hasNone says whether none of the entries is there any more, under this session and by this start of its member: the
-// group was deleted, or the member has been replaced.
+// hasNone reports that none of the entries is left under this session and by this start of its member: the group was
+// deleted, or the member has been replaced.
 func (x *shared) hasNone(ctx context.Context, keys []string, incarnation string) bool {
 	for _, key := range keys {
 		e, err := x.of.reg.Get(ctx, key)
@@ -219,7 +220,7 @@ func (x *shared) hasNone(ctx context.Context, keys []string, incarnation string)
 	return true
 }
 
-// alone says whether no other member has the session, and keeps others from getting it.
+// alone reports whether no other member has the session, and keeps others from getting it.
 func (x *Share) alone() bool {
 	x.of.mu.Lock()
 	defer x.of.mu.Unlock()
@@ -232,7 +233,7 @@ func (x *Share) alone() bool {
 	return true
 }
 
-// noteWithdrawn keeps in mind what was taken away.
+// noteWithdrawn remembers entries that were taken away.
 func (x *shared) noteWithdrawn(keys []string, incarnation string) {
 	x.of.mu.Lock()
 	defer x.of.mu.Unlock()

@@ -26,7 +26,7 @@ func ShardStorage(group, layout string) (storage int, ok bool) {
 	return storage, true
 }
 
-// Past says whether a group needs nothing of a storage topic, as earlier groups have delivered it for it.
+// Past reports whether a group needs nothing of a storage topic, because earlier groups have delivered it.
 func (st *State) Past(group string, storage int) bool {
 	if st.Meta == nil {
 		return false

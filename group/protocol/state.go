@@ -20,19 +20,19 @@ type State struct {
 	Units             []Unit // Meta.Units of them; without checkpoints unless asked for
 	Assignment        *Assignment
 	AssignmentVersion registry.Version
-	AssignmentDamage  error // of what can't be read: it counts as none, and the next plan replaces it
+	AssignmentDamage  error // of the unreadable assignment: it counts as none, and the next plan replaces it
 	Control           Control
 	ControlVersion    registry.Version
 	// Leftover: the group does not exist, and entries of a deleted one are still there, see Heal.
 	Leftover bool
 }
 
-// unreadable is a member of whose entry only the key says anything.
+// unreadable is a member of which only the key can be read.
 func unreadable(id string) Member { return Member{ID: id, Draining: true, Unreadable: true} }
 
-// Load reads the group's state in one consistent list; with checkpoints it takes a second one,
-// of which each checkpoint is at least as new as its owner entry. An owner or a checkpoint that can't be
-// read is an error that names its key, see Survey.
+// Load reads the group's state in one consistent list; with checkpoints it takes a second one, of which
+// each checkpoint is at least as new as its owner entry. An unreadable owner or checkpoint is an error
+// that names its key, see Survey.
 func (g *Group) Load(ctx context.Context, checkpoints bool) (*State, error) {
 	st, err := g.Survey(ctx, checkpoints)
 	if err != nil {
@@ -46,7 +46,7 @@ func (g *Group) Load(ctx context.Context, checkpoints bool) (*State, error) {
 	return st, nil
 }
 
-// Survey is Load that passes over units that can't be read: Unit.Damage says why, and the others go on.
+// Survey is Load that passes over unreadable units: Unit.Damage says why, and the others go on.
 func (g *Group) Survey(ctx context.Context, checkpoints bool) (*State, error) {
 	return g.survey(ctx, checkpoints, func(units int, _ []registry.Entry) []Unit {
 		all := make([]Unit, units)
@@ -57,8 +57,8 @@ func (g *Group) Survey(ctx context.Context, checkpoints bool) (*State, error) {
 	})
 }
 
-// Sketch is Survey for readers: it has only the units that the store has something of, by number. So it takes
-// no room for units that are nothing but a number in the document.
+// Sketch is Survey for readers: it has only the units that the store knows, by number. So units that are only
+// a number in the document take no room.
 func (g *Group) Sketch(ctx context.Context, checkpoints bool) (*State, error) {
 	return g.survey(ctx, checkpoints, func(units int, known []registry.Entry) []Unit {
 		var all []Unit
@@ -72,7 +72,7 @@ func (g *Group) Sketch(ctx context.Context, checkpoints bool) (*State, error) {
 	})
 }
 
-// survey reads a group; units makes those of so many that it has room for, of what the store has of units.
+// survey reads a group; units makes those of so many that it has room for, from the store's entries of units.
 func (g *Group) survey(ctx context.Context, checkpoints bool, units func(int, []registry.Entry) []Unit) (*State, error) {
 	snap, err := g.r.List(ctx, g.WatchPrefix())
 	if err != nil {
@@ -154,7 +154,7 @@ func (g *Group) survey(ctx context.Context, checkpoints bool, units func(int, []
 	return st, nil
 }
 
-// known is the unit that a key is of; nil: the group has no such unit.
+// known returns the unit of a key; nil: the group has no such unit.
 func (st *State) known(key string) *Unit {
 	n, err := unitOf(key)
 	if err != nil {
@@ -163,7 +163,7 @@ func (st *State) known(key string) *Unit {
 	return st.Unit(n)
 }
 
-// Unit is what is known of a unit; nil: the store has nothing of it, or there is no such unit.
+// Unit returns what is known of a unit; nil: the store does not know it, or there is no such unit.
 func (st *State) Unit(n int) *Unit {
 	at, ok := slices.BinarySearchFunc(st.Units, n, func(u Unit, n int) int { return u.Number - n })
 	if !ok {
@@ -182,7 +182,7 @@ func (st *State) Member(id string) (Member, registry.Version, bool) {
 	return Member{}, "", false
 }
 
-// Alive says whether an owner is a live member, in the same incarnation.
+// Alive reports whether an owner is a live member, in the same incarnation.
 func (st *State) Alive(o Owner) bool {
 	m, _, ok := st.Member(o.Member)
 	return ok && o.Member != "" && (m.Unreadable || m.Incarnation == o.Incarnation)

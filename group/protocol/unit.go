@@ -23,7 +23,7 @@ type Unit struct {
 	OwnerDamage, CheckpointDamage error
 }
 
-// DamagedUnitError says that what is stored of a unit can't be read.
+// DamagedUnitError says that the stored entries of a unit can't be read.
 type DamagedUnitError struct {
 	Unit int
 	Err  error // names the key
@@ -33,7 +33,7 @@ func (e *DamagedUnitError) Error() string { return e.Err.Error() }
 
 func (e *DamagedUnitError) Unwrap() error { return e.Err }
 
-// Damage is what keeps a unit from being worked on; nil: nothing does.
+// Damage returns what keeps members from working on a unit; nil: nothing.
 func (u *Unit) Damage() error {
 	if u.OwnerDamage != nil {
 		return u.OwnerDamage
@@ -48,8 +48,8 @@ type Grant struct {
 	Version registry.Version // of the owner entry when it was granted: the fence
 }
 
-// Grant is the right of the unit's present owner. It is for that owner itself, to go on under
-// the epoch that a handoff or a seek gave it; ok is false when another member owns the unit.
+// Grant returns the right of the unit's present owner, for that owner itself, to go on under the
+// epoch that a handoff or a seek gave it; ok is false when another member owns the unit.
 func (u *Unit) Grant(member, incarnation string) (_ Grant, ok bool) {
 	if u.OwnerVersion == "" || u.Owner.Member != member || u.Owner.Incarnation != incarnation {
 		return Grant{}, false
@@ -88,7 +88,7 @@ func (g *Group) Units(ctx context.Context) ([]Unit, error) {
 	return st.Units, nil
 }
 
-// ActiveMembers lists the members whose sessions live, by ID.
+// ActiveMembers lists the members with live sessions, by ID.
 func (g *Group) ActiveMembers(ctx context.Context) ([]Member, error) {
 	snap, err := g.r.List(ctx, g.WatchPrefix()+"members/")
 	if err != nil {
