@@ -7,8 +7,8 @@ import (
 )
 
 // budget bounds how often a member reads the group. Each reading needs a reason: a hint, a session, a
-// worker that ended, a write that was refused or whose fate is unknown, a reading that failed, or the
-// time for a sweep. A write that was done is none: a member at work would read for ever.
+// worker that ended, a write that was refused or has an unknown outcome, a failed reading, or the
+// time for a sweep. A completed write is none: a member at work would read for ever.
 type budget struct {
 	reasons, readings int
 	began             time.Duration

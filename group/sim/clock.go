@@ -32,16 +32,16 @@ func (n *node) when(at time.Duration, f func()) {
 // suspended by then.
 type asked struct{ at, slept time.Duration }
 
-// deadline is until when the session certainly lives, as the driver tells it.
+// deadline is until when the session certainly lives, according to the driver.
 func (n *node) deadline() time.Duration {
 	return n.renewed.at + n.w.plan.ttl - (n.slept - n.renewed.slept)
 }
 
-// certain says whether a handler may be started: what the shell looks at before each.
+// certain reports whether a handler may be started: the shell asks before each.
 func (n *node) certain() bool { return n.session != "" && n.clock() < n.deadline() }
 
-// wake ends a suspension. Nobody is told; the member looks at its deadline when it collects the
-// progress of handlers that run.
+// wake ends a suspension without a notice; the member looks at its deadline when it collects the
+// progress of running handlers.
 func (n *node) wake() {
 	d := time.Duration(float64(n.w.now-n.asleep) * n.rate)
 	n.base -= d

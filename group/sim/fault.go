@@ -11,11 +11,11 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
-// maxNodes bounds how many processes are up at the same time.
+// maxNodes bounds the processes that are up at the same time.
 const maxNodes = 6
 
-// schedule spreads what the seed chose over the time until the horizon. The kinds that are not
-// here happen on the way of each message, in each handler, or at each start.
+// schedule spreads what the seed chose over the time until the horizon. The other kinds happen on
+// the way of each message, in each handler, or at each start.
 func (w *world) schedule() {
 	actions := map[Fault]func(){
 		Crash: w.crash, Restart: w.restart, Twin: w.twin, Freeze: w.freeze, Outage: w.outage, Partition: w.cut, Deaf: w.deafen,
@@ -37,7 +37,7 @@ func (w *world) schedule() {
 	}
 }
 
-// live are the processes that are up.
+// live returns the processes that are up.
 func (w *world) live() []*node {
 	return slices.DeleteFunc(slices.Clone(w.nodes), func(n *node) bool { return !n.up() })
 }
@@ -98,7 +98,7 @@ func (w *world) freeze() {
 	}
 }
 
-// suspend is a host that sleeps, for minutes as far as the store can tell.
+// suspend makes a host sleep, for minutes as far as the store can tell.
 func (w *world) suspend() {
 	if n := w.anyone(); n != nil && !n.frozen {
 		w.tracef("the host of %s is suspended", n)
@@ -202,7 +202,7 @@ func (w *world) seekIn(u int) {
 	p := w.units[u].any()
 	pos := []protocol.Position{{Storage: p.unit.storage, Partition: p.number, Next: w.rng.Int64N(int64(len(p.keys)) + 1)}}
 	for o := range pos[0].Next {
-		p.done[o] = true // who seeks forward wants no more of them
+		p.done[o] = true // a seek forward gives them up
 	}
 	o.After = o.Epoch
 	o.Epoch = protocol.NextEpoch(o.Epoch, w.wall())
@@ -213,7 +213,7 @@ func (w *world) seekIn(u int) {
 		registry.Put{Key: w.store.checkpoints[u], Value: registry.Encode(c)},
 		registry.Put{Key: w.store.owners[u], Value: registry.Encode(o)},
 	)})
-	w.store.before = nil // the replica has it: what a seek that is undone repeats is nobody's fault
+	w.store.before = nil // the replica has it: repeats by an undone seek are no fault
 }
 
 func (w *world) control() {
@@ -236,11 +236,11 @@ func (w *world) setControl(c protocol.Control) {
 	w.store.apply(nil, &registry.Txn{Puts: []registry.Put{{Key: w.store.control, Value: registry.Encode(c)}}})
 }
 
-// heal ends all faults. If nobody is left, somebody comes.
+// heal ends all faults. If no process is left, one is started.
 func (w *world) heal() {
-	// The last rollback may go far. It is not promised where it forgets what nobody repeats: a start of a
+	// The last rollback may go far. It is not promised where it forgets what is never repeated: a start of a
 	// member that replaced an earlier one, which it makes the valid one again, and the later one ends; and a
-	// seek, by which somebody wanted records again that were finished before.
+	// seek, by which finished records were wanted again.
 	if w.plan.has[Rollback] && !w.plan.has[Seeks] && !w.plan.has[Restart] && !w.store.down && w.chance(2) {
 		w.store.rollback()
 	}
@@ -256,12 +256,12 @@ func (w *world) heal() {
 	if _, ok := w.store.entries[w.store.control]; ok {
 		w.setControl(protocol.Control{})
 	}
-	if !staying || w.plan.has[Deletion] { // who has not noticed yet that the group was deleted goes too
+	if !staying || w.plan.has[Deletion] { // a member that has not noticed yet that the group was deleted goes too
 		w.newNode("")
 	}
 }
 
-// startedAgain says whether a later process has the same member id: it replaces this one.
+// startedAgain reports whether a later process has the same member id: it replaces this one.
 func (w *world) startedAgain(n *node) bool {
 	later := w.nodes[slices.Index(w.nodes, n)+1:]
 	return slices.ContainsFunc(later, func(o *node) bool { return o.name == n.name })

@@ -10,8 +10,8 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
-// storage is a storage topic: some of the partitions, which are there from a moment on, and at some
-// other one take no more records.
+// storage is a storage topic: some of the partitions, which exist from some moment on, and at a
+// later one take no more records.
 type storage struct {
 	first, count int
 	exact        bool // each partition has one parent; else all are
@@ -58,8 +58,8 @@ func (w *world) seal() {
 	w.current++
 }
 
-// ended is told of each new owner entry of a unit that is finished. Nobody has to work on it, but
-// who learns late of its end may try. Somebody may send it back at the last moment.
+// ended handles each new owner entry of a finished unit. It needs no work, but a member that learns
+// late of its end may try, and a seek may send it back at the last moment.
 func (w *world) ended(unit int, o protocol.Owner) {
 	p := w.units[unit]
 	if o.Member != "" {
@@ -114,7 +114,7 @@ func (w *world) parents(unit int) (from, to int) {
 	return p, p + 1
 }
 
-// taking is the unit that takes a record now which was meant for u.
+// taking is the unit that now takes a record meant for u.
 func (u *unit) taking() *unit {
 	w := u.w
 	for u.storage < w.current {
@@ -129,9 +129,9 @@ func (u *unit) taking() *unit {
 	return u
 }
 
-// gated fails the history when a record is given out though earlier ones of its key may be
-// unfinished: nobody has processed them yet or, as long as nobody goes back, the store says so. What is deleted
-// it can't say any more: who has not heard yet that the group was deleted goes on for that long.
+// gated fails the history when a record is given out though earlier ones of its key may be unfinished: they
+// were never processed or, unless a seek goes back, the store says so. Of deleted entries it says nothing: a
+// member that has not heard yet of the group's deletion goes on for that long.
 func (k *worker) gated(unit int) {
 	w := k.n.w
 	from, to := w.parents(unit)
@@ -149,7 +149,7 @@ func (k *worker) gated(unit int) {
 	}
 }
 
-// finished counts the records that some handler has finished.
+// finished counts the records that a handler has finished.
 func (p *partition) finished() (n int64) {
 	for _, done := range p.done {
 		if done {
@@ -159,7 +159,7 @@ func (p *partition) finished() (n int64) {
 	return n
 }
 
-// over says whether a unit is finished for ever.
+// over reports whether a unit is finished for ever.
 func (w *world) over(unit int) bool {
 	u := w.units[unit]
 	return w.storages[u.storage].sealed && !slices.ContainsFunc(u.parts, func(p *partition) bool { return !p.over() })

@@ -9,7 +9,7 @@ import (
 	"github.com/ringfence/ringfence/internal/history"
 )
 
-// settled says whether the group has come to rest: each unit runs where the assignment says, and
+// settled reports whether the group has come to rest: each unit runs where the assignment says, and
 // nothing is left to do.
 func (w *world) settled() bool { return w.unsettled() == "" }
 
@@ -54,8 +54,8 @@ func (w *world) unsettled() string {
 	return strings.Join(why, "; ")
 }
 
-// waits says whether a unit may not run yet. In the end none does but for storage topics that were
-// added and not produced to.
+// waits reports whether a unit may not run yet. In the end only units of storage topics without
+// records wait.
 func (w *world) waits(unit int) bool { return w.units[unit].storage > w.current }
 
 // notAtRest says what is left to do for a unit that is finished.
@@ -93,7 +93,7 @@ func (w *world) owner(o protocol.Owner) *node {
 	return nil
 }
 
-// leave lets everybody go in order, in some histories, and sees that they get away.
+// leave makes all members leave in order, in some histories, and checks that they get away.
 func (w *world) leave() {
 	if !w.chance(4) {
 		return
@@ -135,7 +135,7 @@ func (w *world) calm(r *history.Report) error {
 	return nil
 }
 
-// interrupted counts the starts of workers that a unit needs not, as nobody asked it to move.
+// interrupted counts the unneeded starts of workers: the unit was not asked to move.
 func (w *world) interrupted() (times int) {
 	for _, p := range w.units {
 		for epoch, n := range p.starts {
@@ -151,9 +151,9 @@ func (w *world) hasAny(kinds ...Fault) bool {
 	return slices.ContainsFunc(kinds, func(f Fault) bool { return w.plan.has[f] })
 }
 
-// handsOver says whether a write of this node passes on a unit that it held and has drained. Not
-// when it gave up on handlers that never return, nor when the write took so long that the node had
-// gone on without it.
+// handsOver reports whether a write of this node passes on a unit that it held and has drained. It
+// does not after giving up on handlers that never return, or when the write took so long that the
+// node had gone on without it.
 func (n *node) handsOver(unit int, was, is protocol.Owner) bool {
 	if n == nil || n.lateCall || is.Member == n.name || was.Member != n.name || was.Incarnation != n.incarnation {
 		return false

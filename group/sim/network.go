@@ -15,8 +15,8 @@ type request struct {
 	joins    bool // it puts a member entry
 	sent     asked
 	serve    func() core.Event // at the store; what it answers
-	lost     func() core.Event // the node's own conclusion when no answer came
-	refused  func() core.Event // the answer of a store that is down: certainly nothing was done
+	lost     func() core.Event // the node's own conclusion without an answer
+	refused  func() core.Event // the answer of a store that is down: nothing was done
 }
 
 // send takes a request to the store and the answer back, as far as the faults let it.
@@ -65,7 +65,7 @@ func (r *request) reply(ev core.Event) {
 func (r *request) answer(ev core.Event) {
 	if r.answered {
 		if e, ok := ev.(core.SessionOpened); ok && e.Session != "" {
-			r.n.closeSession(e.Session) // nobody waits for it any more
+			r.n.closeSession(e.Session) // no caller waits for it any more
 		}
 		return
 	}
@@ -79,7 +79,7 @@ func (r *request) answer(ev core.Event) {
 	r.n.step(ev)
 }
 
-// dropped says whether the network swallows a message now.
+// dropped reports whether the network swallows a message now.
 func (n *node) dropped(kind Fault) bool {
 	if n.w.heals {
 		return false
@@ -119,7 +119,7 @@ func (n *node) load(e core.Load) {
 	n.send(r)
 }
 
-// late says whether the answer to a join is lost. Its session may end before the member hears of it.
+// late reports whether the answer to a join is lost. Its session may end before the member hears of it.
 func (n *node) late() bool {
 	w := n.w
 	if !w.plan.has[LateJoin] || w.heals || w.chance(3) {
@@ -234,7 +234,7 @@ func (n *node) closeSession(id string) {
 	})
 }
 
-// hint tells every watch that something changed.
+// hint signals a change to every watch.
 func (w *world) hint() {
 	for _, n := range w.nodes {
 		if !n.up() || n.deaf || n.cutOff && !w.heals {

@@ -28,7 +28,7 @@ type node struct {
 	renewing bool          // the driver's loop is there
 	hinted   bool          // a hint is on its way
 	workers  []*worker     // by unit
-	changed  bool          // progress to be told
+	changed  bool          // progress to report
 	budget   budget
 	paused   []int         // by unit: readings in a row that show it so
 	entered  time.Duration // when its member entry was put last
@@ -50,7 +50,7 @@ type node struct {
 	exit     error
 	lateCall bool     // the request that the store applies now was given up by its sender
 	crossed  bool     // and was sent before the store went back
-	gaveUp   []bool   // by unit: when that request was sent, its handlers were not waited for any more
+	gaveUp   []bool   // by unit: its handlers were given up when that request was sent
 	backlog  []func() // what happens when it is thawed
 }
 
@@ -94,7 +94,7 @@ func name(n *node) string {
 	return n.String()
 }
 
-// up says whether the process is there and is a member or wants to be one.
+// up reports whether the process is alive and is a member or wants to be one.
 func (n *node) up() bool { return !n.dead && !n.exited }
 
 // in runs f inside the process after a while: not when it is dead, later when it is frozen.
@@ -114,7 +114,7 @@ func (n *node) run(f func()) {
 
 func (n *node) soon(f func()) { n.in(n.w.brief(), f) }
 
-// step gives the core an event and does what it says.
+// step gives the core an event and carries out the effects.
 func (n *node) step(ev core.Event) {
 	n.look()
 	n.feed(ev)
@@ -151,7 +151,7 @@ func (n *node) feed(ev core.Event) {
 	}
 }
 
-// wall is the calendar, which nobody may rely on.
+// wall is the calendar, which is unreliable.
 func (n *node) wall() int64 {
 	if n.w.plan.has[Skew] {
 		return n.w.rng.Int64N(4_000_000_000_000) - 1_000_000_000_000
@@ -216,7 +216,7 @@ func (n *node) worker(unit int, run uint64) *worker {
 	return nil
 }
 
-// progress tells the core how far the workers got, once an interval.
+// progress reports the workers' progress to the core, once an interval.
 func (n *node) progress() {
 	if n.changed || !n.up() {
 		return
@@ -235,7 +235,7 @@ func (n *node) progress() {
 	})
 }
 
-// fail ends the history: the simulation itself saw something that must not be.
+// fail ends the history: the simulation itself saw something forbidden.
 func (w *world) fail(format string, args ...any) {
 	if w.err == nil {
 		w.err = fmt.Errorf(format, args...)

@@ -11,14 +11,14 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
-// operator is somebody with a command line: a call of the registry's own code, of which each request
+// operator is a person with a command line: a call of the registry's own code, of which each request
 // takes its time. It may die between any two of them.
 type operator struct {
 	w    *world
 	wait func(struct{}) bool // until the request has come to the store; false: it never does
 }
 
-// operate runs a call. What comes between its requests is up to the others.
+// operate runs a call. Other processes act between its requests.
 func (w *world) operate(what string, mortal bool, call func(*protocol.Group) error) {
 	w.tracef("an operator begins: %s", what)
 	next, stop := iter.Pull(func(wait func(struct{}) bool) {
@@ -123,8 +123,8 @@ func (w *world) remove() {
 	})
 }
 
-// healing says whether there is something in the way of a new beginning, which the reading of a
-// member that is not in yet removes, as the shell does.
+// healing reports whether remains are in the way of a new beginning. As in the shell, the reading
+// of a member that has not joined yet removes them.
 func (w *world) healing(n *node) bool {
 	_, there := w.store.entries[w.store.meta]
 	if len(w.store.entries) == 0 || there && !doc[protocol.Meta](w.store, w.store.meta).Deleting || n.joined {

@@ -9,7 +9,7 @@ import (
 	"github.com/ringfence/ringfence/assign"
 )
 
-// Fault is a kind of trouble, or of change, that a history has.
+// Fault is a kind of trouble, or of change, in a history.
 type Fault uint8
 
 // The kinds. A history has those that its seed chose.
@@ -17,8 +17,8 @@ const (
 	Loss       Fault = iota // requests and replies vanish
 	Delay                   // they take seconds: also longer than the member waits
 	Duplicate               // replies come twice
-	LostReply               // a write is applied, and its fate unknown
-	Torn                    // of a batch of writes, the fate of some is unknown
+	LostReply               // a write is applied, and its outcome unknown
+	Torn                    // of a batch of writes, the outcome of some is unknown
 	Crash                   // kill -9, noticed at once or by the TTL
 	Restart                 // of a killed member, under the same id
 	Twin                    // a second process with the id of one that runs
@@ -29,14 +29,14 @@ const (
 	Deaf                    // hints of changes are lost until the watch reconnects
 	Rollback                // the store fails over to a replica that lags
 	Membership              // members come and go in order
-	Seeks                   // somebody moves checkpoints
-	Control                 // somebody pauses and resumes
+	Seeks                   // an operator moves checkpoints
+	Control                 // an operator pauses and resumes
 	Hang                    // handlers that don't return, some not even when cancelled
 	Errors                  // handlers and workers that fail
 	Static                  // members whose units wait for their restart
 	Eviction                // the store ends sessions of the living
 	Growth                  // units come that wait for earlier ones, which end
-	Deletion                // somebody deletes the group, also while members come
+	Deletion                // an operator deletes the group, also while members come
 	Suspend                 // the host sleeps: its clock stands still, the store's goes on
 	LateJoin                // the answers to joins are lost or late, and sessions end meanwhile
 	Slow                    // readings that take long, while records keep coming
@@ -68,7 +68,7 @@ type scenario struct {
 	has      [faultKinds]bool
 }
 
-// together are kinds that do their worst in company, which they seldom find by chance.
+// together are kinds that do their worst in company, which is rare by chance.
 var together = [][]Fault{
 	{Rollback, Delay},
 	{Rollback, Delay, Crash, Restart},
@@ -142,8 +142,8 @@ func choose(r *rand.Rand) scenario {
 	}
 	if s.has[Suspend] {
 		// Clocks that drift are within the margin of a lease, and so is the time that a member takes to
-		// notice a suspension: a commit interval. Both in one lease can be more than the margin, and nothing
-		// that the member could look at tells it how fast its clock is.
+		// notice a suspension: a commit interval. Both in one lease can be more than the margin, and the
+		// member can't find out how fast its clock is.
 		s.has[Skew] = false
 	}
 	return s

@@ -17,7 +17,7 @@ func (s *store) open(n *node) *session {
 	return ss
 }
 
-// renew says whether the session is still there.
+// renew reports whether the session still exists.
 func (s *store) renew(id string) bool {
 	ss := s.sessions[id]
 	if ss == nil {
@@ -33,7 +33,7 @@ func (s *store) expire(ss *session) {
 		switch {
 		case s.sessions[ss.id] != ss:
 		case s.down:
-			ss.until = s.w.now + s.w.plan.ttl // whoever leads next renews all
+			ss.until = s.w.now + s.w.plan.ttl // the next leader renews all
 			s.expire(ss)
 		case s.w.now < ss.until:
 			s.expire(ss)
@@ -79,9 +79,8 @@ func (s *store) lag() {
 	s.before.writes++
 }
 
-// rollback makes the replica the leader: writes that were acknowledged are gone. Its versions have
-// another nonce, so that none is ever given out twice. Sessions are kept, the members' connections
-// are not.
+// rollback makes the replica the leader: acknowledged writes are gone. Its versions have another
+// nonce, so that none is ever given out twice. Sessions are kept, the members' connections are not.
 func (s *store) rollback() {
 	if s.before == nil {
 		return

@@ -6,8 +6,8 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
-// depart is the end of a member: its session ends too, unless others in its process need it. Then the member takes
-// its entry away, and only if that is not sure to be all, the session ends for everybody.
+// depart is the end of a member: its session ends too, unless others in its process need it. Then the member
+// removes its entry. If that may not be all, the session ends for every member.
 func (n *node) depart(e *core.Exit) {
 	id := n.session
 	if !n.w.plan.has[Shared] || id == "" || e.Doubt {
@@ -29,8 +29,8 @@ func (n *node) depart(e *core.Exit) {
 	})
 }
 
-// shares keeps the session as long as the process lives, as the others in it do, and looks now and then whether
-// a store that went back has the entry again.
+// shares keeps the session as long as the process lives, as its other members do, and looks now and then
+// whether a store that went back has the entry again.
 func (n *node) shares(id string) {
 	n.sharing = id
 	n.w.later(n.w.plan.ttl/3, func() {
@@ -46,7 +46,7 @@ func (n *node) shares(id string) {
 	})
 }
 
-// has says whether the store has the entry of this start of the member under the session.
+// has reports whether the store has the entry of this start of the member under the session.
 func (n *node) has(id string) bool {
 	s, key := n.w.store, n.w.group.MemberKey(n.name)
 	have, ok := s.entries[key]
@@ -59,7 +59,7 @@ func (n *node) unshare(id string) {
 	n.closeSession(id)
 }
 
-// sweep is what protocol.Sessions does about entries of members that left.
+// sweep does what protocol.Sessions does about entries of members that left.
 func (n *node) sweep(id string) {
 	s, key := n.w.store, n.w.group.MemberKey(n.name)
 	if s.down || !n.has(id) {

@@ -2,9 +2,9 @@
 //
 // The members are the real protocol core (group/core); everything around them is imagined: a
 // linearizable store with sessions, a network between it and each member that loses, delays and
-// repeats, a log, and workers that process the records of a unit with keys in parallel. All of it
-// is driven by one queue of events and one random source, so a seed gives the same history each
-// time, on every machine.
+// repeats, a log, and workers that process the records of a unit with keys in parallel. One queue
+// of events and one random source drive all of it, so a seed gives the same history each time, on
+// every machine.
 //
 // A history has two parts. In the first, faults of the kinds that the seed chose come and go. Then
 // all of them heal, and within bounded time every unit must be owned by a live member, every record
@@ -27,7 +27,7 @@ type Config struct {
 	Inputs bool
 }
 
-// Result is what came of it.
+// Result is the outcome of a history.
 type Result struct {
 	Seed   uint64
 	Hash   uint64 // over all that happened: the same seed gives the same

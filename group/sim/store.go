@@ -12,8 +12,8 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
-// store is a linearizable registry. What arrives is applied at once; how it gets there, and whether
-// the answer gets back, is the network's business.
+// store is a linearizable registry. It applies at once what arrives; the network decides how it
+// arrives, and whether the answer gets back.
 type store struct {
 	w        *world
 	down     bool
@@ -53,7 +53,7 @@ func newStore(w *world) *store {
 	return s
 }
 
-// apply is one transaction of a node; nil is somebody with a command line.
+// apply is one transaction of a node, or of an operator (nil).
 func (s *store) apply(by *node, t *registry.Txn) registry.Result {
 	for i, c := range t.Checks {
 		if s.entries[c.Key].version != c.Version {
@@ -117,7 +117,7 @@ func (s *store) remove(key string) {
 	if key == s.meta {
 		s.deleted++
 	}
-	if kind := kindOf(key); kind == "owners" || kind == "checkpoints" { // all begins anew, as the checker has to think of it
+	if kind := kindOf(key); kind == "owners" || kind == "checkpoints" { // all begins anew, also for the checker
 		n := slices.Index(s.owners, key)
 		if kind == "checkpoints" {
 			n = slices.Index(s.checkpoints, key)
@@ -184,7 +184,7 @@ func into[T any](p registry.Put) T {
 	return doc
 }
 
-// tell tells the checker what a write meant.
+// tell reports the meaning of a write to the checker.
 func (s *store) tell(by *node, key string, was protocol.Owner) {
 	switch kindOf(key) {
 	case "assignment":
@@ -208,7 +208,7 @@ func (s *store) tell(by *node, key string, was protocol.Owner) {
 		})
 	case "checkpoints":
 		if by == nil {
-			return // a seek, told by itself
+			return // a seek, which reports itself
 		}
 		n := slices.Index(s.checkpoints, key)
 		c := doc[protocol.Checkpoint](s, key)
@@ -219,7 +219,7 @@ func (s *store) tell(by *node, key string, was protocol.Owner) {
 	}
 }
 
-// refuse tells the checker of checkpoints that were not stored.
+// refuse reports checkpoints that were not stored to the checker.
 func (s *store) refuse(by *node, t *registry.Txn) {
 	for _, p := range t.Puts {
 		if kindOf(p.Key) == "checkpoints" {

@@ -8,7 +8,7 @@ import (
 	"github.com/ringfence/ringfence/internal/history"
 )
 
-// unit is what the members share out: some partitions of a storage topic.
+// unit is what the members share: some partitions of a storage topic.
 type unit struct {
 	w       *world
 	number  int
@@ -16,16 +16,16 @@ type unit struct {
 	parts   []*partition   // that it reads
 	after   int            // owners that it got after it was finished
 	starts  map[int64]int  // of workers, by epoch
-	fenced  int64          // the highest epoch that somebody began in, also one that the store has forgotten
+	fenced  int64          // the highest epoch that began, even if the store has forgotten it
 	other   *rand.Rand     // of that alone: other faults stay as they are
-	asked   map[int64]bool // epochs in which an assignment gave the unit to somebody else
+	asked   map[int64]bool // epochs in which an assignment gave the unit to another member
 }
 
 // partition is one log that a unit reads.
 type partition struct {
 	unit   *unit
 	number int
-	done   []bool   // by offset: some handler has finished it
+	done   []bool   // by offset: a handler has finished it
 	keys   []string // of its records, by offset; "" is no key
 }
 
@@ -57,7 +57,7 @@ func (u *unit) fill() {
 	}
 }
 
-// any is one of the partitions.
+// any picks one of the partitions.
 func (u *unit) any() *partition {
 	if len(u.parts) == 1 {
 		return u.parts[0]
@@ -65,7 +65,7 @@ func (u *unit) any() *partition {
 	return u.parts[u.w.which.IntN(len(u.parts))]
 }
 
-// begin are the positions of a unit that nobody has begun with.
+// begin is the positions of a unit that was never begun.
 func (u *unit) begin() (pos []protocol.Position) {
 	for _, p := range u.parts {
 		pos = append(pos, protocol.Position{Storage: u.storage, Partition: p.number})
@@ -90,7 +90,7 @@ func (p *partition) append() {
 	}
 }
 
-// over says whether the store has the end of the partition, as it is now.
+// over reports whether the store has the end of the partition, as it is now.
 func (p *partition) over() bool {
 	for _, pos := range p.unit.w.store.positions(p.unit.number) {
 		if pos.Partition == p.number {

@@ -32,7 +32,7 @@ func (s *store) replace(version registry.Version) {
 	}
 }
 
-// begins fails the history when a worker is started that the member should know better than to start.
+// begins fails the history when a worker starts although the member should know better.
 func (n *node) begins(e *core.StartUnit) {
 	w := n.w
 	// Not where a store goes back: a grant is over when another replaces it, valid again when that is lost,
@@ -59,7 +59,7 @@ func (n *node) read(st *protocol.State) {
 	}
 }
 
-// lost fails the history when handlers of what is lost are not cancelled at once.
+// lost fails the history when handlers of a lost unit or session are not cancelled at once.
 func (n *node) lost(e *core.Report) {
 	for u, k := range n.workers {
 		if k == nil || k.cancelled || k.ended || k.draining && k.running == 0 {
@@ -72,9 +72,9 @@ func (n *node) lost(e *core.Report) {
 }
 
 // overdue fails the history when a session ends by its TTL and its member still works. A process can't
-// see that its host was suspended before it runs again, and nobody tells it: a member that wakes has a
-// commit interval to notice, until when its handlers may run beside those of the next owner, whose fence
-// holds. wake looks at it then.
+// see that its host was suspended before it runs again: a member that wakes has a commit interval to
+// notice. Until then its handlers may run beside those of the next owner, whose fence holds. wake looks
+// at it then.
 func (s *store) overdue(ss *session) {
 	n := ss.node
 	if !n.up() || n.frozen || n.session != ss.id || n.waking {

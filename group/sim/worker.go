@@ -19,7 +19,7 @@ type worker struct {
 	run    uint64
 	epoch  int64
 	inputs []*input // by input
-	curt   bool     // it tells only of inputs that have moved
+	curt   bool     // it reports only inputs that have moved
 	life   int      // of the group: how often it had been deleted
 
 	running  int
@@ -41,7 +41,7 @@ type input struct {
 	next  int64  // the lowest unfinished
 	state []byte // by offset, from 0
 	begun bool   // it has a place there: one that was stored, or a record that it began with
-	moved bool   // since it was told of
+	moved bool   // since it was last reported
 }
 
 // The states of a record.
@@ -191,7 +191,7 @@ func (k *worker) handled(l *input, o int64, ok bool) {
 	k.pump()
 }
 
-// watchdog tells the core of a handler that has been at work for too long.
+// watchdog reports a handler that has been at work for too long.
 func (k *worker) watchdog(l *input, o int64) {
 	if l.state[o] == busy && !k.ended && !k.stuck {
 		k.stuck = true
@@ -223,7 +223,7 @@ func (k *worker) cancel() {
 	}
 }
 
-// abandoned says whether the member may have given up waiting for its handlers.
+// abandoned reports whether the member may have given up waiting for its handlers.
 func (k *worker) abandoned() bool {
 	return k.cancelled && k.n.w.now-k.cancelledAt >= k.n.w.plan.grace*9/10
 }
@@ -251,7 +251,8 @@ func (k *worker) end(err error) {
 	})
 }
 
-// checkpoint is how far it got, of the inputs where it is anywhere. A unit of one has always a position.
+// checkpoint is the worker's progress in the inputs that it has begun. A unit of one input always has a
+// position.
 func (k *worker) checkpoint(all bool) (c protocol.Checkpoint) {
 	for _, l := range k.inputs {
 		if len(k.inputs) == 1 || l.begun && (all || !k.curt || l.moved) {

@@ -30,7 +30,7 @@ type world struct {
 	err    error
 
 	check  *history.Checker
-	moment int64 // of the last event told to the checker
+	moment int64 // of the last event reported to the checker
 
 	group *protocol.Group
 	store *store
@@ -103,7 +103,7 @@ func (w *world) rests(end time.Duration) bool {
 	return false
 }
 
-// until runs the queue until the moment comes or done says so, which it looks at now and then.
+// until runs the queue until the moment comes or done, which it calls now and then, is true.
 func (w *world) until(end time.Duration, done func() bool) bool {
 	const glance = 250 * time.Millisecond
 	next := w.now

@@ -55,7 +55,7 @@ func (w *shard) step() {
 	}
 }
 
-// trouble is a fault, if it is time for one.
+// trouble causes a fault, if it is time for one.
 func (w *shard) trouble() bool {
 	n := w.someone()
 	switch k := w.rnd.IntN(160); {
@@ -92,7 +92,7 @@ func (w *shard) trouble() bool {
 		}
 		w.claim("the store went back")
 		w.counts.Rollbacks++
-	case k < 8 && len(w.late) > 0: // what was given up long ago arrives
+	case k < 8 && len(w.late) > 0: // a batch that was given up long ago arrives
 		i := w.rnd.IntN(len(w.late))
 		w.log("a late batch lands")
 		w.land(w.late[i])
@@ -120,7 +120,7 @@ func (w *shard) trouble() bool {
 	return true
 }
 
-// spares says whether an attempt counts for nothing: in an outage all do, once the breaker is open.
+// spares reports whether an attempt counts for nothing: in an outage all do, once the circuit is open.
 func (w *world) spares() bool {
 	if !w.outage || w.chance(4) {
 		return false
@@ -129,7 +129,8 @@ func (w *world) spares() bool {
 	return true
 }
 
-// stranger writes to the journal that records of a key are finished which do not exist.
+// stranger is a foreign producer: it writes to the journal that records of a key are finished which do not
+// exist.
 func (w *shard) stranger() {
 	w.reg.epoch++
 	by := core.Tenure{Epoch: w.reg.epoch, Run: 1, Token: 1}
@@ -143,7 +144,7 @@ func (w *shard) stranger() {
 	w.land([]stored{{header: core.Encode(&r, r.Key)}, {header: core.Encode(&known, known.Key), key: known.Key}})
 }
 
-// abandon leaves what a node has under way to the network.
+// abandon leaves a node's work under way to the network.
 func (w *shard) abandon(n *node) {
 	if len(n.batch) > 0 {
 		w.late = append(w.late, n.batch[:1+w.rnd.IntN(len(n.batch))])
@@ -158,7 +159,7 @@ func (w *shard) claim(why string) {
 	w.before = append(w.before, w.reg)
 }
 
-// behind is a node that met a higher fence: if it has the grant, it claims anew, above that.
+// behind handles a node that met a higher fence: if it has the grant, it claims anew, above that.
 func (w *shard) behind(n *node, seen core.Tenure) {
 	w.log("node %d is behind %v", n.id, seen)
 	w.counts.Behind++

@@ -6,7 +6,7 @@ import (
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
-// The growth of the topic: a storage topic is added and the one before sealed, at any time. The turn to it
+// The growth of the topic: a storage topic is added and the one before sealed, at any time. The reshard to it
 // begins some time after that; the shards of the set before read all that they have before they end. Keys have
 // one partition in each storage topic, and another one from each to the next.
 
@@ -26,7 +26,7 @@ func (w *world) grow() {
 	w.log("the topic grows to %d storage topics", w.grown)
 }
 
-// inheritance has the shards of a set close, and says who of the next takes over from whom.
+// inheritance closes the shards of a set, and decides which of the next take over from which.
 func (w *world) inheritance(before, next []*shard) {
 	was, storage, reset := before[0].storage, next[0].storage, next[0].reset
 	h := &core.Heritage{Storage: storage, Home: func(o core.Origin, key []byte) int {
@@ -55,7 +55,7 @@ func (w *world) inheritance(before, next []*shard) {
 	}
 }
 
-// follows says whether a shard can have records of keys that another had.
+// follows reports whether a shard can have records of keys that another had.
 func (w *shard) follows(before *shard) bool {
 	for p := range partitions {
 		q := p
@@ -69,7 +69,7 @@ func (w *shard) follows(before *shard) bool {
 	return false
 }
 
-// ending says whether the node is to end by now: when the topic has grown, at the end of what it reads.
+// ending reports whether the node is to end now: after growth, at the end of what it reads.
 func (n *node) ending() bool {
 	if !n.closing || !n.w.growth {
 		return n.closing

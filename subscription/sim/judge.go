@@ -17,7 +17,7 @@ type judge struct {
 	held    map[heldBy]int
 }
 
-// facts are what it knows of all shards, since the last reset.
+// facts are its knowledge of all shards, since the last reset.
 type facts struct {
 	tries     map[core.Origin]int
 	delivered map[core.Origin]int
@@ -37,7 +37,7 @@ func newFacts() *facts {
 	}
 }
 
-// heldBy is a main record and who parks it.
+// heldBy is a main record and the node that parks it.
 type heldBy struct {
 	core.Origin
 	by core.Tenure
@@ -112,7 +112,7 @@ type same struct {
 
 func sameOf(it *core.Item) same { return same{it.ID, it.Dead, it.Place, it.Attempts} }
 
-// passed says whether later records of a key may be delivered though r was not.
+// passed reports whether later records of a key may be delivered though r was not.
 func (j *judge) passed(o core.Origin) bool {
 	return j.delivered[o] > 0 || j.discarded[o] || j.dropped[o] || j.w.policy == core.Skip && j.everDead[o]
 }
@@ -171,7 +171,7 @@ func (j *judge) delivers(n *node, r *record, d *core.Deliver) {
 	}
 }
 
-// counted judges how often a record is delivered. An attempt is lost only with the owner that had not
+// counted judges how often a record is delivered. An attempt is lost only with an owner that had not
 // stored it yet.
 func (j *judge) counted(n *node, r *record, d *core.Deliver) {
 	if d == nil {
@@ -189,7 +189,7 @@ func (j *judge) counted(n *node, r *record, d *core.Deliver) {
 	}
 }
 
-// stored says whether the checkpoint says that o is finished, and no journal that it is not.
+// stored reports whether the checkpoint says that o is finished, and no journal says that it is not.
 func (j *judge) stored(o core.Origin) bool {
 	ck := j.w.reg.ck
 	if ck == nil {
@@ -198,7 +198,7 @@ func (j *judge) stored(o core.Origin) bool {
 	return ck != nil && o.Offset < ck.next[slot(o)] && j.item(o) == nil && j.delivered[o] > 0
 }
 
-// attempt is what the endpoint says.
+// attempt is the answer of the endpoint.
 func (j *judge) attempt(r *record, round int) bool {
 	j.tries[r.Origin]++
 	ok := j.w.healed || j.tries[r.Origin] > r.fails || r.heals && round > 0
@@ -257,7 +257,7 @@ func (j *judge) equal(who string, have, want []core.Item) {
 	}
 }
 
-// finished says whether nothing is left to do.
+// finished reports whether nothing is left to do.
 func (j *judge) finished() bool {
 	n := j.w.nodes[j.w.reg.owner]
 	if !n.alive || !n.started || len(j.oracle.Items()) > 0 {

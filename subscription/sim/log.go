@@ -4,7 +4,7 @@ import (
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
-// encode makes the stored form of a batch; false: a payload is gone, which only somebody stale meets.
+// encode makes the stored form of a batch; false: a payload is gone, which only a stale node meets.
 func (w *shard) encode(n *node, batch []core.Entry) ([]stored, bool) {
 	out := make([]stored, len(batch))
 	for i := range batch {
@@ -63,7 +63,7 @@ func (w *shard) land(batch []stored) {
 	}
 }
 
-// replay is what somebody knows who reads the journal from one place to another.
+// replay is the state after reading the journal from one place to another.
 func (w *shard) replay(from, to int64) *core.State {
 	st := core.New(core.Config{Set: set, From: from})
 	for at := max(from, 0); at < to; at++ {

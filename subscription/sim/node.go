@@ -8,7 +8,7 @@ import (
 )
 
 // node is one start of the shard's worker, with the little of dispatch that matters: it admits one
-// record of a key at a time, holds those that fail, and knows what is finished.
+// record of a key at a time, holds failing ones, and knows what is finished.
 type node struct {
 	id     int
 	w      *shard
@@ -88,7 +88,7 @@ func (w *shard) newNode(why string) *node {
 	return n
 }
 
-// follow hears how the subscription is defined by now.
+// follow hears the present definition of the subscription.
 func (n *node) follow() {
 	n.closing = n.closing || n.w.closing
 	if n.paused != n.w.paused {
@@ -153,7 +153,7 @@ func (n *node) finished(o core.Origin) bool {
 	return o.Offset < n.next[slot(o)] || n.fin[slot(o)][o.Offset]
 }
 
-// fit holds what the journal says against what there is.
+// fit compares the journal with what there is.
 func (n *node) fit() {
 	for p := range slots {
 		end := place(p, int64(len(n.w.main[p])))
@@ -283,7 +283,7 @@ func (n *node) pump() {
 	}
 }
 
-// send lets something happen to the batch under way.
+// send decides the outcome of the batch under way.
 func (n *node) send() {
 	if len(n.batch) == 0 {
 		return
@@ -292,10 +292,10 @@ func (n *node) send() {
 	b := n.batch
 	switch k := w.rnd.IntN(10); {
 	case k == 0 && !w.healed: // lost
-	case k == 1 && !w.healed: // nobody knows; it may come late
+	case k == 1 && !w.healed: // outcome unknown; it may come late
 		w.late = append(w.late, b)
 		w.counts.Late++
-	case k == 2 && !w.healed: // stored, and nobody knows: it is sent again
+	case k == 2 && !w.healed: // stored, outcome unknown: it is sent again
 		w.land(b[:1+w.rnd.IntN(len(b))])
 		w.counts.Twins++
 	default:
@@ -304,7 +304,7 @@ func (n *node) send() {
 	}
 }
 
-// copyOut lets something happen to a copy for the dead letters.
+// copyOut decides the outcome of a copy for the dead letters.
 func (n *node) copyOut() {
 	if len(n.copies) == 0 {
 		return
@@ -317,7 +317,7 @@ func (n *node) copyOut() {
 	}
 	w.dead = append(w.dead, o)
 	if !w.healed && w.chance(6) {
-		return // nobody knows: it is stored once more
+		return // outcome unknown: it is stored once more
 	}
 	n.copies = n.copies[1:]
 	n.st.Copied(c, int64(len(w.dead)-1))

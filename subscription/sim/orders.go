@@ -2,7 +2,7 @@ package sim
 
 import "github.com/ringfence/ringfence/subscription/core"
 
-// order is what people want done with some of the dead letters.
+// order orders something about some of the dead letters.
 func (w *shard) order() {
 	r := core.Record{Set: set, Kind: core.Order, At: w.now, Order: "o", Verb: core.Redrive}
 	switch k := w.rnd.IntN(12); {
@@ -37,7 +37,7 @@ func (w *shard) order() {
 	}
 }
 
-// noteOut lets something happen to a note of what becomes of dead letters.
+// noteOut decides the outcome of a note about dead letters.
 func (n *node) noteOut() {
 	w := n.w
 	if len(n.notes) == 0 || !w.healed && w.chance(6) {
@@ -54,14 +54,14 @@ func (n *node) noteOut() {
 		w.judge.noted[id] = note.Verb
 	}
 	if !w.healed && w.chance(6) {
-		return // nobody knows: it is stored once more
+		return // outcome unknown: it is stored once more
 	}
 	n.notes = n.notes[1:]
 	n.st.Noted(note)
 	n.effects()
 }
 
-// ordered notes the values that are to be delivered in the next rounds of the records that an order took.
+// ordered notes the values to be delivered in the next rounds of the records that an order took.
 func (j *judge) ordered(at int64, s stored, r *core.Record) {
 	if r.Kind != core.Order {
 		return

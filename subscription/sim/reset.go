@@ -6,7 +6,7 @@ import (
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
-// reset is a turn to a set that begins elsewhere.
+// reset is a reshard to a set that begins elsewhere.
 type reset struct {
 	storage int          // that it begins in
 	starts  [slots]int64 // -1: where the set before has ended
@@ -24,7 +24,7 @@ func (r *reset) at(partition int) int64 {
 	return r.starts[partition]
 }
 
-// resetTo is a reset for the next turn, or none.
+// resetTo is a reset for the next reshard, or none.
 func (w *world) resetTo() *reset {
 	if w.resets.IntN(2) == 0 {
 		return nil
@@ -54,7 +54,7 @@ func (w *world) resetTo() *reset {
 }
 
 // inherit makes facts of what a reset leaves as it was, once the shards before have ended: of all below
-// where this one begins. What is not delivered there, and not parked, is passed over.
+// its beginning. What is neither delivered nor parked there is passed over.
 func (w *shard) inherit() {
 	r := w.reset
 	if r == nil {
@@ -90,7 +90,7 @@ func (w *shard) inherit() {
 	}
 }
 
-// parked says whether a shard before has left a record parked, or as a dead letter.
+// parked reports whether a shard before has left a record parked, or as a dead letter.
 func (w *shard) parked(o core.Origin) bool {
 	for _, p := range w.parents {
 		if p.judge.item(o) != nil {

@@ -2,12 +2,12 @@
 // each.
 //
 // The shard is the real core; imagined are the log, whose appends get lost, land twice, or land long
-// after whoever sent them is dead; the registry, with takeovers, zombies, and a store that goes back;
-// a dispatch that holds; and an endpoint that fails. One random source drives all of it, so that a
-// seed gives the same history each time.
+// after their sender is dead; the registry, with takeovers, zombies, and a store that goes back; a
+// dispatch that holds; and an endpoint that fails. One random source drives all of it, so that a seed
+// gives the same history each time.
 //
 // A history has two parts. In the first everything goes wrong. Then all is healed, one owner is left,
-// everything that is a dead letter is redriven, and soon all must have been delivered.
+// every dead letter is redriven, and soon all must have been delivered.
 package sim
 
 import (
@@ -25,7 +25,7 @@ type Config struct {
 	Trace io.Writer // gets a line for each thing that happens; nil: nothing
 }
 
-// Result is what came of it.
+// Result is the outcome of a history.
 type Result struct {
 	Seed   uint64
 	Steps  int
@@ -33,7 +33,7 @@ type Result struct {
 	Err    error // nil: every promise was kept
 }
 
-// Counts says what happened, so that a test sees that the faults bite.
+// Counts counts what happened, so that a test sees that the faults bite.
 type Counts struct {
 	Takeovers, Zombies, Restarts, Rollbacks, Behind  int
 	Twins, Late, Void                                int
@@ -144,12 +144,12 @@ type world struct {
 	rolled  bool
 	healed  bool
 	outage  bool       // the endpoint does not work
-	strange bool       // somebody else writes to the journal
+	strange bool       // a foreign producer writes to the journal
 	other   *rand.Rand // of that alone: the other histories stay as they are
 	paused  bool       // by its definition; owners hear of it later
 }
 
-// shard is what there is of one shard but its owners.
+// shard is one shard without its owners.
 type shard struct {
 	*world
 	name    string

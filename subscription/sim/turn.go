@@ -8,7 +8,7 @@ import (
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
-// plan says what may happen to the shard set.
+// plan decides what may happen to the shard set.
 func (w *world) plan() {
 	if t := rand.New(rand.NewPCG(w.seed, 0x7475726e)); t.IntN(2) == 0 {
 		w.turning = t
@@ -20,7 +20,7 @@ func (w *world) plan() {
 	w.grown = 1
 }
 
-// begin makes the first set: one shard, or one of two where a turn may come.
+// begin makes the first set: one shard, or one of two where a reshard may come.
 func (w *world) begin() {
 	w.facts = newFacts()
 	w.add(nil, 0)
@@ -50,7 +50,7 @@ func (w *world) add(r *reset, storage int) {
 	w.sets = append(w.sets, all)
 }
 
-// turnOn begins a turn now and then, when none is under way.
+// turnOn begins a reshard now and then, when none is under way.
 func (w *world) turnOn() {
 	if w.turning == nil || w.turning.IntN(150) != 0 || !w.turned() {
 		return
@@ -65,7 +65,7 @@ func (w *world) turnOn() {
 	w.turnTo(r, storage)
 }
 
-// turnTo begins a turn.
+// turnTo begins a reshard.
 func (w *world) turnTo(r *reset, storage int) {
 	w.counts.Turns++
 	w.add(r, storage)
@@ -75,7 +75,7 @@ func (w *world) turnTo(r *reset, storage int) {
 	}
 }
 
-// turned says whether no shard of the last set needs another any more.
+// turned reports whether no shard of the last set needs another any more.
 func (w *world) turned() bool {
 	for _, s := range w.sets[len(w.sets)-1] {
 		if len(s.parents) > 0 && s.reg.ck == nil {
@@ -97,7 +97,7 @@ func (w *world) any() *shard {
 	return w.sets[g][w.turning.IntN(len(w.sets[g]))]
 }
 
-// ended says whether the journal has ended for good.
+// ended reports whether the journal has ended for good.
 func (w *shard) ended() bool {
 	_, ok := w.judge.oracle.Ended()
 	return ok
@@ -160,7 +160,7 @@ func (n *node) takeOver() {
 	n.effects()
 }
 
-// read is the journal as somebody reads it who takes over.
+// read is the journal as an heir reads it.
 func (w *shard) read() *core.State {
 	from := int64(0)
 	if w.reg.ck != nil {
