@@ -2,6 +2,7 @@ package backends_test
 
 import (
 	"errors"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/backends"
+	"github.com/ringfence/ringfence/internal/storeurl"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -27,7 +29,7 @@ func TestOpenNamesTheBackendsForAnUnknownScheme(t *testing.T) {
 	}
 }
 
-// Each scheme stands once, and opens one kind of store.
+// Each scheme stands once, opens one kind of store, and is known where messages hide secrets.
 func TestSchemesAreUnique(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{"file": true, "mem": true}
@@ -36,6 +38,9 @@ func TestSchemesAreUnique(t *testing.T) {
 			t.Errorf("scheme %q: twice %v, opens logs %v, registries %v", b.Scheme, seen[b.Scheme], b.OpenLog != nil, b.OpenRegistry != nil)
 		}
 		seen[b.Scheme] = true
+		if storeurl.Redact(&url.URL{Scheme: b.Scheme, Opaque: "secret"}) == "…" {
+			t.Errorf("add scheme %q to schemes in internal/storeurl/redact.go", b.Scheme)
+		}
 	}
 	all := backends.All()
 	all[0].Scheme = "changed"

@@ -59,13 +59,17 @@ func TestAFailingRecordIsTriedAgainWithGrowingPausesBeforeItsFollowers(t *testin
 	})
 }
 
-func TestPausesStayBelowTheirMaximum(t *testing.T) {
+func TestRetryPausesDoubleUpToTheirMaximum(t *testing.T) {
 	t.Parallel()
 	r := Retry{Initial: 100 * time.Millisecond, Max: 30 * time.Second}
+	longest := r.Initial
 	for attempts := 1; attempts < 100; attempts++ {
-		if d := r.pause(attempts); d < r.Initial/2 || d > r.Max {
-			t.Errorf("pause after %d attempts: %s", attempts, d)
+		for range 20 { // each is shortened at random
+			if d := r.pause(attempts); d < longest/2 || d > longest {
+				t.Errorf("pause after %d attempts: %s; expected between half of %s and all of it", attempts, d, longest)
+			}
 		}
+		longest = min(2*longest, r.Max)
 	}
 }
 

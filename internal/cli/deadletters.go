@@ -335,15 +335,15 @@ func (a *app) deadLettersShow() *cobra.Command {
 	}
 }
 
-// nameFirst lets the name of a subscription come before the verb, as in "dead-letters billing list". It knows the
-// verbs by a list of its own, which a new one joins.
-func nameFirst(args []string) []string {
+// nameFirst lets the name of a subscription come before the verb, as in "dead-letters billing list".
+func nameFirst(root *cobra.Command, args []string) []string {
 	at := slices.IndexFunc(args, func(s string) bool { return s == "dead-letters" || s == "dlq" })
 	if at < 1 || !slices.Contains([]string{"subscription", "subscriptions", "sub"}, args[at-1]) || at+2 >= len(args) {
 		return args
 	}
+	parent, _, err := root.Find([]string{"subscription", "dead-letters"})
 	verb := func(s string) bool {
-		return slices.Contains([]string{"list", "show", "export", "redrive", "skip", "edit", "discard"}, s)
+		return err == nil && slices.ContainsFunc(parent.Commands(), func(c *cobra.Command) bool { return c.Name() == s })
 	}
 	if verb(args[at+1]) || !verb(args[at+2]) {
 		return args

@@ -62,7 +62,7 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
 // run executes one command line and returns the exit code.
 func (a *app) run(ctx context.Context, args []string) int {
 	root := a.rootCommand()
-	root.SetArgs(nameFirst(args))
+	root.SetArgs(nameFirst(root, args))
 	err := root.ExecuteContext(ctx)
 	if late := a.children.Release(); late != nil {
 		a.logger().Warn("what watches over commands", "error", late)
