@@ -42,7 +42,7 @@ const nobody = -1
 type plan struct {
 	members []Member
 	ent     entitlement
-	owner   []int   // by unit: member, or nobody
+	owner   []int   // by unit: its member, or none
 	held    [][]int // by member: its units now, ascending
 	zoneOf  []int   // by member: its zone; 0 is "anywhere", which matches nothing
 	zone    []int   // by unit; all 0 when the request has no zones
@@ -80,7 +80,7 @@ func newPlan(req Request) *plan {
 	return p
 }
 
-// match says whether the unit is in its zone with the member.
+// match reports whether the unit is in its zone with the member.
 func (p *plan) match(u, member int) bool { return p.zone[u] != 0 && p.zone[u] == p.zoneOf[member] }
 
 // favourHolders gives the spare places first to the tied members that hold more than their
@@ -115,8 +115,8 @@ func (p *plan) favourHolders() {
 	}
 }
 
-// collect frees the units that nobody alive owns and those above the share of their owner:
-// first units that their own zone has room for, then others that are not in their zone, then any.
+// collect frees the units without a live owner and those above the share of their owner: first
+// units that their own zone has room for, then others that are not in their zone, then any.
 func (p *plan) collect() {
 	wanted := p.roomByZone()
 	for u, i := range p.owner {
@@ -143,8 +143,8 @@ func (p *plan) collect() {
 	}
 }
 
-// giveUp frees at most surplus of the member's units that may go, the last ones first, and
-// returns how many are still too many.
+// giveUp frees at most surplus of the member's units that may go, the last ones first, and returns
+// how many are still too many.
 func (p *plan) giveUp(member, surplus int, may func(unit int) bool) int {
 	units := p.held[member]
 	for k := len(units) - 1; k >= 0 && surplus > 0; k-- {
@@ -191,7 +191,7 @@ func (p *plan) favourZones() {
 	}
 }
 
-// place gives the free units to members of their zone in turn, then the rest to who has room.
+// place gives the free units to members of their zone in turn, then the rest to members with room.
 func (p *plan) place() {
 	tables := make([]*table, p.zones)
 	for z := 1; z < p.zones; z++ {

@@ -9,32 +9,32 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
-// The members of an anchor ring share one document, the anchor, whose order of removals is part of the
-// mapping of keys. Whoever changes it writes it under a check of the version that it has read, so there is
-// one history. A member reads (look), decides what follows from that alone (step), shows what it has read, and
-// writes what is due: itself into the anchor, or one that died out of it, for which the members take turns.
-// What another one wrote first shows as a conflict, and it looks again.
+// The members of an anchor ring share one document, the anchor, whose order of removals is part of the mapping
+// of keys. Every change is written under a check of the version that was read, so there is one history. A
+// member reads (look), decides what follows from that alone (step), shows what it has read, and writes what is
+// due: itself into the anchor, or a dead member out of it, for which the members take turns. If another one
+// wrote first, that shows as a conflict, and it looks again.
 
 // turn is the time between one member's turn to write that another died, and the next one's.
 const turn = 25 * time.Millisecond
 
-// maxAnchorBytes is what the anchor's document may have when a member enters. It leaves room for what
-// a removal may add to it, or a ring that is full could not get rid of its dead.
+// maxAnchorBytes bounds the anchor's document when a member enters. It leaves room for what a removal
+// may add, or a full ring could not remove its dead.
 const maxAnchorBytes = registry.MaxValueBytes - 4<<10
 
 // anchorRing is a member of an anchor ring. A member enters and leaves by itself, in one
-// transaction with the anchor; one that died is taken out by any of the others.
+// transaction with the anchor; any other member removes one that died.
 type anchorRing struct {
 	r       *Ring
 	session registry.Session // nil: none
 	lease   *lease
 	start   registry.Version // of its announcement; "": to be made again
-	joined  bool             // it was, once: from then on another incarnation of our ID fences us
+	joined  bool             // it was in once: from then on another incarnation of our ID fences us
 	seen    int64            // the highest epoch ever seen
 
 	last *reading // the latest; a leave begins with it, and so is one call shorter
 
-	stale     registry.Version // the anchor that is not of the members that live
+	stale     registry.Version // an anchor that does not match the live members
 	staleFrom time.Time        // since when
 }
 
@@ -79,7 +79,7 @@ func (a *anchorRing) look(ctx context.Context) (time.Duration, error) {
 		if err != nil && !errors.Is(err, registry.ErrConflict) && !errors.Is(err, registry.ErrUnknown) {
 			return 0, err
 		}
-		// Applied, or somebody else was faster, or nobody knows: the next reading tells.
+		// Applied, outrun by another write, or of unknown outcome: the next reading shows it.
 	}
 }
 
@@ -107,7 +107,7 @@ func (a *anchorRing) ensureSession(ctx context.Context) error {
 	return nil
 }
 
-// again is for a store that has another announcement than this member's: of a newer start, or none
+// again handles a store that has another announcement than this member's: of a newer start, or none
 // since it went back.
 func (a *anchorRing) again(ctx context.Context, now registry.Entry) error {
 	if now.Version != "" {
@@ -127,8 +127,8 @@ func (a *anchorRing) again(ctx context.Context, now registry.Entry) error {
 	return err
 }
 
-// hopeless is for what the store will not take, however often it is asked. Who is not in yet gives
-// up; who is goes on with what there is, until something changes.
+// hopeless handles what the store will never accept. A member that is not in yet gives up; one that
+// is in goes on as it is, until something changes.
 func (a *anchorRing) hopeless(err error) (time.Duration, error) {
 	if !a.joined {
 		return 0, permanent{fmt.Errorf("ring %q: %w", a.r.cfg.Name, err)}
@@ -136,8 +136,8 @@ func (a *anchorRing) hopeless(err error) (time.Duration, error) {
 	return sweep, err
 }
 
-// unreadable withdraws the rights when what the store holds can't be understood: who owns what
-// is not known then. A store that does not answer says nothing, and changes nothing.
+// unreadable withdraws the rights when the stored anchor can't be understood: then the owners of
+// keys are unknown. A store that does not answer changes nothing.
 func (a *anchorRing) unreadable(err error) error {
 	if errors.Is(err, registry.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, registry.ErrClosed) {
 		return err
@@ -146,7 +146,7 @@ func (a *anchorRing) unreadable(err error) error {
 	return err
 }
 
-// step shows what was read, and says what to write; nil: nothing, look again after wait.
+// step shows what was read, and returns the write that is due; nil: none, look again after wait.
 func (a *anchorRing) step(st *reading) (txn *registry.Txn, wait time.Duration, err error) {
 	cfg := &a.r.cfg
 	me, there := st.members[cfg.Member]
@@ -174,8 +174,8 @@ func (a *anchorRing) step(st *reading) (txn *registry.Txn, wait time.Duration, e
 	return a.write(st, next), 0, nil
 }
 
-// show publishes the anchor that was read. This member's entry was in the same reading, so the
-// session that it is bound to was alive then.
+// show publishes the anchor that was read. This member's entry was in the same reading, so its
+// session was alive then.
 func (a *anchorRing) show(st *reading) {
 	if st.doc == nil || st.doc.Epoch < a.seen {
 		return // a store that went back; the anchor is about to be written again
@@ -192,8 +192,8 @@ func (a *anchorRing) show(st *reading) {
 	}
 }
 
-// waitForTurn spares the store the same write from everybody: the members take turns in the order
-// of their names. A member that is missing itself, or that saw the store go back, need not wait.
+// waitForTurn spares the store the same write from all members: they take turns in the order of
+// their names. A member that is missing itself, or that saw the store go back, need not wait.
 func (a *anchorRing) waitForTurn(st *reading) time.Duration {
 	if st.doc == nil || st.doc.Members[a.r.cfg.Member] != a.r.cfg.Incarnation || st.doc.Epoch < a.seen {
 		return 0
@@ -231,10 +231,10 @@ func (a *anchorRing) enter(st *reading) (*registry.Txn, error) {
 	return t, nil
 }
 
-// write puts another anchor in the place of the one that was read. Those that it leaves out are still
-// gone when it is applied: a member's entry is made together with the anchor only, so the version of
-// the anchor answers for all of them. The transaction is as small for a thousand members as for one:
-// stores take only so many checks in one.
+// write replaces the anchor that was read. The members that it leaves out are still gone when it is
+// applied: a member's entry is made only together with the anchor, so the version of the anchor
+// stands for all of them. The transaction is as small for a thousand members as for one: stores take
+// only so many checks in one.
 func (a *anchorRing) write(st *reading, next *anchorDoc) *registry.Txn {
 	return &registry.Txn{
 		Checks: []registry.Check{{Key: a.r.keys.anchor(), Version: st.docVersion}},
@@ -265,7 +265,7 @@ func (a *anchorRing) leave(ctx context.Context) error {
 
 func (a *anchorRing) withdraw(ctx context.Context) error {
 	cfg := &a.r.cfg
-	var unanswered time.Time // when the last try began whose outcome nobody knows
+	var unanswered time.Time // when the last try of unknown outcome began
 	for st := a.last; ; st = nil {
 		var err error
 		if st == nil {
@@ -319,7 +319,7 @@ func (a *anchorRing) withdraw(ctx context.Context) error {
 	}
 }
 
-// left is what follows a leave that began then, in the ring that it left behind.
+// left completes a leave that began then; st is the ring that it left behind.
 func (a *anchorRing) left(ctx context.Context, began time.Time, st *reading) {
 	if st.doc == nil {
 		return // it was deleted since
@@ -334,7 +334,7 @@ func (a *anchorRing) reread(ctx context.Context) (*reading, error) {
 	return read(ctx, a.r.cfg.Registry, a.r.cfg.Name)
 }
 
-// drain goes on answering for a while, unless there is nobody to hear of the leave.
+// drain goes on answering for a while, unless no other member is left.
 func (a *anchorRing) drain(ctx context.Context, began time.Time, others int) {
 	left := time.Until(began.Add(a.r.cfg.Drain))
 	p := a.r.anchor.Load()

@@ -11,14 +11,14 @@ import (
 )
 
 // Member is a member of a group that a test moves by hand. It sends the transactions that the members of
-// group/core send, each once; what one was decided on is read just before.
+// group/core send, each once, after reading the state that each depends on.
 type Member struct {
 	Group           *protocol.Group
 	ID, Incarnation string
 	Session         registry.Session
 }
 
-// Join makes a member of m, in the place of whoever has its ID.
+// Join makes a member of m, and replaces one that has its ID.
 func Join(ctx context.Context, g *protocol.Group, s registry.Session, m protocol.Member) (*Member, error) {
 	st, err := g.Load(ctx, false)
 	if err != nil {
@@ -32,12 +32,12 @@ func Join(ctx context.Context, g *protocol.Group, s registry.Session, m protocol
 	return &Member{Group: g, ID: m.ID, Incarnation: m.Incarnation, Session: s}, err
 }
 
-// Claim takes a unit that nobody owns, or whose owner is gone. ErrConflict when its owner lives.
+// Claim takes a unit without an owner, or whose owner is gone. ErrConflict when its owner lives.
 func (m *Member) Claim(ctx context.Context, unit int, reason string) (protocol.Grant, error) {
 	return m.claim(ctx, unit, reason, false)
 }
 
-// Seize takes a unit from whoever owns it.
+// Seize takes a unit from any owner.
 func (m *Member) Seize(ctx context.Context, unit int, reason string) (protocol.Grant, error) {
 	return m.claim(ctx, unit, reason, true)
 }
@@ -80,8 +80,8 @@ func (m *Member) Commit(ctx context.Context, grant protocol.Grant, next int64) e
 	return m.Group.Commit(ctx, grant, At(next), u.CheckpointVersion)
 }
 
-// Handoff gives a unit to another member, or to nobody when to is nil, with the last checkpoint as of
-// Commit. ErrFenced when the grant is over.
+// Handoff gives a unit to another member, or leaves it without one when to is nil, with the last
+// checkpoint as of Commit. ErrFenced when the grant is over.
 func (m *Member) Handoff(ctx context.Context, grant protocol.Grant, next int64, to *Member, reason string) error {
 	st, err := m.Group.Load(ctx, true)
 	if err != nil {
