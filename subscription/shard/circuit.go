@@ -154,7 +154,8 @@ func (b *circuit) ended(at int64, line uint64, first bool, err error) verdict {
 		return verdict{}
 	}
 	b.calm.Store(false)
-	if b.judgeFirst(now, line, first, err) {
+	_, known := b.suspect[line] // an attempt that did not count is the first once more, and says nothing new
+	if b.judgeFirst(now, line, first && !known, err) {
 		b.trip(now, err)
 		return verdict{uncounted: true}
 	}

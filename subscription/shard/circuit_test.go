@@ -61,6 +61,19 @@ func TestAnOutageIsWhatSeveralKeysTellWithNoOtherAnswerAmongThem(t *testing.T) {
 				time.Sleep(time.Hour)
 			}
 		}, false},
+		{"fifteen keys again and again", func(b *circuit) {
+			for i := range uint64(100) {
+				b.attempt(i%(outageKeys-1), true, down{})
+				time.Sleep(time.Second / 10)
+			}
+		}, false},
+		{"many keys again, after answers among them", func(b *circuit) {
+			for i := range uint64(90) {
+				if b.attempt(i%30, true, down{}); i < 30 && i%10 == 9 {
+					b.attempt(99, true, nil)
+				}
+			}
+		}, false},
 		{"attempts that are not the first", func(b *circuit) {
 			for line := range uint64(100) {
 				b.attempt(line, false, down{})
