@@ -382,8 +382,8 @@ var errNothing = errors.New("nothing is to be done")
 
 // deletable returns what speaks against deleting a subscription.
 func (c *Subscriptions) deletable(ctx context.Context, d *Document, force bool) error {
-	if force {
-		return nil
+	if err := c.partsOfNewer(ctx, d); err != nil || force {
+		return err
 	}
 	for _, set := range d.Serving() {
 		switch g, err := c.DescribeGroup(ctx, set.Group()); {
@@ -405,6 +405,24 @@ func (c *Subscriptions) deletable(ctx context.Context, d *Document, force bool) 
 		return fmt.Errorf("nobody knows what subscription %q has parked; --force (Force in Go) deletes it all the same: %w", d.Name, err)
 	case n > 0:
 		return fmt.Errorf("subscription %q has %d parked records and dead letters, which would never be delivered; --force (Force in Go) drops them: %w", d.Name, n, fault.Conflict)
+	}
+	return nil
+}
+
+// partsOfNewer is fault.Newer if a newer version wrote the topic or a group of a subscription: its deletion could not be
+// finished, and must not begin.
+func (c *Subscriptions) partsOfNewer(ctx context.Context, d *Document) error {
+	if _, err := c.topics.Current(ctx, d.Topic); errors.Is(err, fault.Newer) {
+		return err
+	}
+	for _, set := range d.All() {
+		g, err := protocol.NewGroup(c.reg, set.Group())
+		if err == nil {
+			_, err = g.Meta(ctx)
+		}
+		if errors.Is(err, fault.Newer) {
+			return err
+		}
 	}
 	return nil
 }

@@ -125,6 +125,36 @@ func TestForceRemovesWhatIsDamagedAndNotWhatIsNewer(t *testing.T) {
 	}
 }
 
+// The deletion of a subscription whose topic or group a newer version wrote does not begin, with force too: it could not
+// be finished.
+func TestASubscriptionOfANewerTopicOrGroupIsNotHalfDeleted(t *testing.T) {
+	t.Parallel()
+	for _, of := range []string{"topic", "group"} {
+		t.Run(of, func(t *testing.T) {
+			t.Parallel()
+			s, _ := parked(t)
+			rf := s.open(t)
+			ctx := t.Context()
+			info, err := rf.Admin().GetSubscription(ctx, "billing")
+			must(t, err)
+			key := "topics/orders"
+			if of == "group" {
+				key = "groups/" + info.Group() + "/meta"
+			}
+			forge(t, s, key, `{"format":99}`)
+			for _, force := range []bool{false, true} {
+				err := rf.Admin().DeleteSubscription(ctx, "billing", &admin.DeleteSubscriptionOptions{Force: force})
+				if err == nil || !strings.Contains(err.Error(), "upgrade") {
+					t.Errorf("force %t: %v; expected that a newer version wrote its %s", force, err, of)
+				}
+			}
+			if _, err := rf.Admin().GetSubscription(ctx, "billing"); err != nil {
+				t.Errorf("the subscription: %v; expected that it is there as it was", err)
+			}
+		})
+	}
+}
+
 // A dry run takes nothing, of what force would take too.
 func TestADryRunOfADeletionTakesNoGroup(t *testing.T) {
 	t.Parallel()
