@@ -28,9 +28,13 @@ func follow(path string) (string, error) {
 	return "", fmt.Errorf("sqlite registry: %s: too many links: %w", path, fault.Invalid)
 }
 
-// checkPrivate refuses a database that another user owns or can open. SQLite gives the files beside it the
-// same mode.
+// checkPrivate refuses a database that another user owns or can open, by its own mode or by that of its
+// directory: a program that makes tables of its own may make the file, with the mode of its umask. SQLite gives
+// the files beside it the same mode.
 func checkPrivate(path string) error {
+	if info, err := os.Stat(filepath.Dir(path)); err == nil && access.Check(path, info) == nil {
+		return nil
+	}
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
