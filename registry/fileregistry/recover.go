@@ -142,7 +142,7 @@ func (j *journal) newest() (hdr header, found bool, _ error) {
 }
 
 func (j *journal) missing(gen uint64) error {
-	return fmt.Errorf("registry journal %s is missing, or not the one that it was; restore the directory from a backup, or remove %s to start an empty registry: %w",
+	return fmt.Errorf("registry journal %s is missing, or not the one that it was; restore the directory from a backup, or remove %s to start an empty registry, without any topic, group or subscription: %w",
 		j.fs.Path(journalName(gen%2)), j.fs.Path("."), fault.Corrupt)
 }
 
@@ -176,7 +176,7 @@ func (j *journal) replay(evidence uint64) error {
 		return fmt.Errorf("registry journal %s: %w", j.path(j.hdr.gen, t.start), err)
 	}
 	if evidence = max(evidence, later); evidence > j.applied {
-		return fmt.Errorf("registry journal %s: a damaged frame, followed by %d bytes that were durable; restore the directory from a backup, or remove %s to give them up: %w",
+		return fmt.Errorf("registry journal %s: a damaged frame, followed by %d bytes that were durable; restore the directory from a backup, or remove %s to start an empty registry, without any topic, group or subscription: %w",
 			j.path(j.hdr.gen, j.hdr.offset(j.applied)), evidence-j.applied, j.fs.Path("."), fault.Corrupt)
 	}
 	return nil
