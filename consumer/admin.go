@@ -160,7 +160,11 @@ func (c *Groups) DeleteAllOf(ctx context.Context, name string, force, dry bool) 
 		}
 	}
 	if len(using) > 0 && !force {
-		return fmt.Errorf("topic %q is consumed by group %s; --force (Force in Go) drops its progress too: %w", name, strings.Join(using, ", "), fault.Conflict)
+		by := "group " + using[0] + "; --force (Force in Go) drops its progress too"
+		if len(using) > 1 {
+			by = "groups " + strings.Join(using, ", ") + "; --force (Force in Go) drops their progress too"
+		}
+		return fmt.Errorf("topic %q is consumed by %s: %w", name, by, fault.Conflict)
 	}
 	if dry {
 		return nil

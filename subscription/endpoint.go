@@ -85,7 +85,7 @@ func CheckURL(raw string) (*url.URL, error) {
 	case u.Hostname() == "":
 		return bad("there is no host in it")
 	case u.User != nil:
-		return bad("there is a user or a password in it, which everybody would see who may read the registry; give a token to who delivers, with --token-file")
+		return bad("it holds a user or a password, which every reader of the registry would see; expected neither: give a token to the processes that deliver, with --token-file")
 	case u.Fragment != "" || strings.Contains(raw, "#"):
 		return bad("there is a fragment (#) in it, which is never sent")
 	}

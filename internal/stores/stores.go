@@ -62,7 +62,7 @@ func Find(c Config) (*Stores, error) {
 	s.logAddress, s.log, errs[1] = c.find(kindLog, c.Log)
 	s.registryAddress, s.registry, errs[2] = c.find(kindRegistry, c.Registry)
 	if (c.Log == "mem:") != (c.Registry == "mem:") {
-		errs[3] = fmt.Errorf("log %s with registry %s: one would outlive the other; use mem: for both or for none: %w", storeurl.RedactText(c.Log), storeurl.RedactText(c.Registry), fault.Invalid)
+		errs[3] = fmt.Errorf("log %q with registry %q: one would outlive the other; use mem: for both or for none: %w", storeurl.RedactText(c.Log), storeurl.RedactText(c.Registry), fault.Invalid)
 	}
 	return s, errors.Join(errs...)
 }
