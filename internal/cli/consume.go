@@ -99,7 +99,7 @@ func (f *consumeFlags) register(fl *pflag.FlagSet) {
 	fl.IntVar(&o.MaxInFlight, "max-in-flight", 0, "records of a partition in memory (default 8192)")
 	fl.DurationVar(&o.CommitInterval, "commit-interval", 0, "time between two checkpoints (default 100ms)")
 	fl.DurationVar(&o.DrainTimeout, "drain-timeout", 0, "how long running records may take when a partition moves or at the end (default 10s)")
-	fl.DurationVar(&o.SessionTTL, "session-ttl", 0, "a member that is not heard of for so long is dead (default 5s; 2s on etcd)")
+	fl.DurationVar(&o.SessionTTL, "session-ttl", 0, "after this time a silent member is dead; a killed one is noticed earlier (default 5s; 2s on etcd)")
 	fl.DurationVar(&o.HandlerTimeout, "handler-timeout", 0, "a record that takes longer makes the member give its partition up (0: never)")
 	fl.DurationVar(&o.Retry.Initial, "retry-initial", 0, "wait after the first failure of a record (default 100ms)")
 	fl.DurationVar(&o.Retry.Max, "retry-max", 0, "longest wait between two tries (default 30s)")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -92,6 +93,30 @@ func flagError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w: %w", err, fault.Invalid)
 }
 
+// flagLists are the names in what cobra says of flags that are missing or exclude each other.
+var flagLists = regexp.MustCompile(`\[[^\]]*\]|"[^"]*"`)
+
+// missingFlags says which flags a command needs, and which of its flags exclude each other, as a user would.
+func missingFlags(cmd *cobra.Command) error {
+	var errs []error
+	if err := cmd.ValidateRequiredFlags(); err != nil {
+		for _, name := range flagLists.FindAllString(err.Error(), -1) {
+			errs = append(errs, fmt.Errorf("--%s is missing; see %q: %w", strings.Trim(name, `"`), cmd.CommandPath()+" --help", fault.Invalid))
+		}
+	}
+	if err := cmd.ValidateFlagGroups(); err != nil {
+		lists := flagLists.FindAllString(err.Error(), -1)
+		names := "--" + strings.Join(strings.Fields(strings.Trim(lists[len(lists)-1], "[]")), ", --")
+		if strings.HasPrefix(err.Error(), "at least") {
+			names = "none of " + names + " is given: expected at least one of them"
+		} else {
+			names += " exclude each other: expected one of them"
+		}
+		errs = append(errs, fmt.Errorf("%s: %w", names, fault.Invalid))
+	}
+	return errors.Join(errs...)
+}
+
 // plainFlagError says what a flag expected in the place of what strconv says to programmers.
 func plainFlagError(err error) error {
 	var bad *pflag.InvalidValueError
@@ -139,11 +164,16 @@ func (a *app) wrapUsage(cmd *cobra.Command) {
 
 // nearest are the words of a list that word may have been meant to be; "" when none is near.
 func nearest(word string, list []string) string {
-	near := cobra.Command{SuggestionsMinimumDistance: 2}
+	var near cobra.Command
 	for _, w := range list {
 		near.AddCommand(&cobra.Command{Use: w, Run: func(*cobra.Command, []string) {}})
 	}
-	return strings.Join(near.SuggestionsFor(word), " or ")
+	for near.SuggestionsMinimumDistance = 1; near.SuggestionsMinimumDistance <= 2; near.SuggestionsMinimumDistance++ {
+		if found := near.SuggestionsFor(word); len(found) > 0 {
+			return strings.Join(found, " or ")
+		}
+	}
+	return ""
 }
 
 // quietHelp lets cobra not tell by itself that help could not be written: run does.

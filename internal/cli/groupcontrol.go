@@ -130,7 +130,11 @@ func (a *app) groupControl(verb, short string, paused bool, control func(context
 		return a.emit(result, func(r *report) {
 			what := "all partitions"
 			if !result.All {
-				what = strings.Trim(strings.ReplaceAll("partitions "+fmt.Sprint(some), "[", ""), "]")
+				word := "partitions "
+				if len(some) == 1 {
+					word = "partition "
+				}
+				what = word + strings.Trim(fmt.Sprint(some), "[]")
 			}
 			r.line("%sd group %s: %s", verb, args[0], what)
 		})

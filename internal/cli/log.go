@@ -45,9 +45,9 @@ func (a *app) logDump() *cobra.Command {
 		Use:   "dump [DIR]",
 		Short: "Print every frame of a log, where it lies, and with --records what it holds",
 		Long: `Print every sound frame of the log in a data directory (default: that of --log, or
---data), in the order
-of the file: its segment, its first byte there, its partition and its offsets. With
---records every record too. It changes nothing, and others may use the log meanwhile.
+--data), in the order of the file: its segment, its first byte there, its partition and
+its offsets. With --records every record too. It changes nothing, and other processes
+may use the log meanwhile.
 Damage is told on stderr at the end, and makes the exit code 1.
 
 Topics are the storage topics. Those of a topic NAME are called NAME..0.LIFE, NAME..1.LIFE
@@ -70,10 +70,9 @@ func (a *app) logCheck() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check [DIR]",
 		Short: "Read every byte of a log, verify every checksum, and name what is damaged",
-		Long: `Read every byte of the log in a data directory (default: that of --log, or
---data) and verify every
-checksum. It changes nothing, and others may use the log meanwhile. The exit code is 1
-when anything is damaged.`,
+		Long: `Read every byte of the log in a data directory (default: that of --log, or --data) and
+verify every checksum. It changes nothing, and other processes may use the log meanwhile.
+The exit code is 1 when anything is damaged.`,
 		Example: `  ringfence log check ./ringfence-data
   ringfence log check --format json | jq '.topics[].damage'`,
 		Args: cobra.MaximumNArgs(1),

@@ -50,9 +50,9 @@ func TestTableKeepsRowsNarrowBesideALongText(t *testing.T) {
 
 func TestNearestFindsTyposAndNothingElse(t *testing.T) {
 	t.Parallel()
-	list := []string{"group", "partitions", "idle-exit", "max", "format"}
+	list := []string{"group", "partitions", "idle-exit", "max", "format", "top", "topic", "topics"}
 	for word, want := range map[string]string{
-		"grop": "group", "partitoins": "partitions", "part": "partitions", "idle_exit": "idle-exit", "mx": "max", "zebra": "",
+		"grop": "group", "partitoins": "partitions", "part": "partitions", "idle_exit": "idle-exit", "mx": "max", "zebra": "", "topc": "top or topic",
 	} {
 		if got := nearest(word, list); got != want {
 			t.Errorf("nearest to %q is %q; expected %q", word, got, want)

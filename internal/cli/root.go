@@ -110,7 +110,7 @@ Exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 4 conflict or fenced, 124 tim
 			if cmd.PreRunE = nil; check != nil { // so that all mistakes are told at once
 				err = errors.Join(err, check(cmd, args))
 			}
-			return err
+			return errors.Join(err, missingFlags(cmd))
 		},
 		RunE: a.needsSubcommand,
 		Args: cobra.ArbitraryArgs,

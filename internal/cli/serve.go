@@ -44,7 +44,7 @@ address. SIGTERM, SIGINT and SIGHUP drain.`,
 	out.register(fl)
 	fl.IntVar(&opts.Subscribe.Concurrency, "concurrency", 0, "records delivered at once in a shard, each of another key (default 16)")
 	fl.DurationVar(&opts.Subscribe.DrainTimeout, "drain-timeout", 0, "how long running deliveries may take when a shard moves or at the end (default 10s)")
-	fl.DurationVar(&opts.Subscribe.SessionTTL, "session-ttl", 0, "a member that is not heard of for so long is dead (default 5s; 2s on etcd)")
+	fl.DurationVar(&opts.Subscribe.SessionTTL, "session-ttl", 0, "after this time a silent member is dead; a killed one is noticed earlier (default 5s; 2s on etcd)")
 	cmd.PreRunE = checked(func() error {
 		f := consumeFlags{print: "none", from: string(ringfence.Earliest)}
 		f.opts = ringfence.ConsumeOptions{Concurrency: opts.Subscribe.Concurrency, DrainTimeout: opts.Subscribe.DrainTimeout, SessionTTL: opts.Subscribe.SessionTTL}

@@ -96,7 +96,10 @@ func (a *app) warnOfTypos(root *cobra.Command) {
 		}
 	}
 	collect(root)
-	names := slices.Sorted(maps.Keys(known))
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		names = append(names, envName(name))
+	}
 	for _, kv := range a.environ {
 		variable, value, _ := strings.Cut(kv, "=")
 		suffix, ours := strings.CutPrefix(variable, envPrefix)
@@ -104,8 +107,8 @@ func (a *app) warnOfTypos(root *cobra.Command) {
 		if !ours || value == "" || known[setting] {
 			continue
 		}
-		if near := nearest(setting, names); near != "" {
-			a.logger().Warn("an environment variable is no setting", "variable", variable, "did_you_mean", envName(near))
+		if near := nearest(variable, names); near != "" {
+			a.logger().Warn("an environment variable is no setting", "variable", variable, "did_you_mean", near)
 		}
 	}
 }

@@ -239,7 +239,7 @@ owner at a time, and what is parked survives its owner.`,
 	fl.StringVar(&opts.Member, "member", "", "`ID` of this member (default: host, process and a random part)")
 	fl.IntVar(&opts.Concurrency, "concurrency", 0, "records delivered at once in a shard, each of another key (default 16)")
 	fl.DurationVar(&opts.DrainTimeout, "drain-timeout", 0, "how long running records may take when a shard moves or at the end (default 10s)")
-	fl.DurationVar(&opts.SessionTTL, "session-ttl", 0, "a member that is not heard of for so long is dead (default 5s; 2s on etcd)")
+	fl.DurationVar(&opts.SessionTTL, "session-ttl", 0, "after this time a silent member is dead; a killed one is noticed earlier (default 5s; 2s on etcd)")
 	fl.DurationVar(&opts.HandlerTimeout, "handler-timeout", 0, "a record that takes longer makes the member give its shard up (0: never)")
 	out.register(fl)
 	completeWith(cmd, "print", "json", "value", "none")

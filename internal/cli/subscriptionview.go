@@ -227,7 +227,11 @@ second; the age of that is shown.`,
 					r.line("")
 					groupTable(r, []api.Group{*v.Group})
 				case problems == nil:
-					r.line("it was never delivered: start %s", whoDelivers(a.program(), d))
+					what := "it"
+					if len(d.Sets) > 1 {
+						what = "its newest shard set"
+					}
+					r.line("%s was never delivered: start %s", what, whoDelivers(a.program(), d))
 				}
 			}))
 		}),

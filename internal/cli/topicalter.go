@@ -92,12 +92,12 @@ func dropped(c *api.RetentionChange) (n int64) {
 }
 
 func renderAlteration(r *report, c *api.RetentionChange) {
-	verb := "would be"
+	verb := "would be: "
 	if c.Done {
-		verb = "is now"
+		verb = "is now: "
 	}
 	r.line("topic      %s", r.paint(bold, c.Topic))
-	r.line("retention  %s, %s", verb, retentionText(c.After))
+	r.line("retention  %s%s", verb, retentionText(c.After))
 	r.line("before     %s", retentionText(c.Before))
 	if len(c.Drops) == 0 {
 		r.line("due to go  nothing")

@@ -29,12 +29,12 @@ func TestFlagsThatBelongTogetherAreChecked(t *testing.T) {
 	data := t.TempDir()
 	for line, want := range map[string]string{
 		"topic alter x":                        "retention-bytes",
-		"subscription limit s":                 "rate concurrency",
-		"produce x --key a --key-sep :":        "key key-sep",
-		"topic mirror a b c --once --cut-over": "cut-over once",
-		"demo --deliver --consumers 3":         "consumers deliver",
-		"consume t":                            `"group" not set`,
-		"subscription create s":                `"topic" not set`,
+		"subscription limit s":                 "none of --rate, --concurrency is given: expected at least one of them",
+		"produce x --key a --key-sep :":        "--key, --key-sep exclude each other: expected one of them",
+		"topic mirror a b c --once --cut-over": "--cut-over, --once exclude",
+		"demo --deliver --consumers 3":         "--consumers, --deliver exclude",
+		"consume t":                            `--group is missing; see "ringfence consume --help"`,
+		"subscription create s":                "--topic is missing",
 		"consume t --group g --exec-stores":    "--exec-stores needs --exec",
 	} {
 		code, _, stderr := runLine(t, append(strings.Fields(line), "--data", data)...)
