@@ -139,8 +139,9 @@ func stopMember(w *world, pick int) func() {
 
 // freeze stops a member once it has committed for a unit that it owns.
 func (w *world) freeze(who string) *process {
-	p := w.members[who]
+	var p *process
 	w.until(who+" has committed for a unit that it owns", func() bool {
+		p = w.members[who] // a start that ended because the store was away is made again meanwhile
 		owned := w.owned(who)
 		return w.commits(p, 0, history.Accepted, func(e *history.Event) bool { return slices.Contains(owned, unit(scenes[0], e.Unit)) })
 	})
