@@ -12,13 +12,10 @@ import (
 // Consume measures reading the records of one partition back, warm. Every store was filled by itself with
 // the same number of records.
 func Consume(ctx context.Context, s *measure.Script, c Config, emit func(*measure.Report)) {
-	stores := c.open(ctx, s, c.available("redis", "pebble", "postgres", "seedfile"), peer.Options{Durability: peer.OS, InFlight: 1, KeepAll: true})
+	stores := c.open(ctx, s, c.available("redis", "pebble", "postgres"), peer.Options{Durability: peer.OS, InFlight: 1, KeepAll: true})
 	game := c.contest("read", "records/s")
 	for _, o := range stores {
-		sc, ok := o.Store.(peer.Scanner)
-		if !ok {
-			continue
-		}
+		sc := o.Store.(peer.Scanner)
 		fmt.Fprintf(c.Progress, "filling %s with %d records …\n", o.name, c.Records)
 		c.fill(ctx, o.Store, c.Size, c.Records, time.Now().Add(time.Hour))
 		game.enter(o.name, c.scan(func() (int64, int64) { return sc.Scan(ctx, int64(c.Records)) }))

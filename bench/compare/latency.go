@@ -91,7 +91,7 @@ func (k *task) open(ctx context.Context, s *measure.Script) *ringfence.Client {
 // producer appends one value after another and waits for each ack.
 func (k *task) producer(ctx context.Context, s *measure.Script) (add func([]byte)) {
 	if k.Peer == "nats" {
-		_, js := peer.ConnectNATS(ctx, s, k.URL)
+		js := peer.ConnectNATS(ctx, s, k.URL)
 		return func(v []byte) { must(js.Publish(ctx, peer.NATSSubject, v)) }
 	}
 	rf := k.open(ctx, s)
@@ -127,7 +127,7 @@ func (j *consumeJob) Run(ctx context.Context, t *harness.Talk) error {
 	return measure.Try(func(s *measure.Script) {
 		ready := func() error { return t.Say(true) }
 		if j.Peer == "nats" {
-			_, js := peer.ConnectNATS(ctx, s, j.URL)
+			js := peer.ConnectNATS(ctx, s, j.URL)
 			peer.ConsumeNATS(ctx, js, func() { check(ready()) }, j.arrive)
 		} else {
 			j.consumeGroup(ctx, j.open(ctx, s), ready)

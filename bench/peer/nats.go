@@ -3,7 +3,6 @@ package peer
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -20,10 +19,7 @@ const (
 )
 
 // natsStore is a JetStream stream with a file store in an embedded server.
-type natsStore struct {
-	conn   *nats.Conn
-	stream jetstream.JetStream
-}
+type natsStore struct{ stream jetstream.JetStream }
 
 // StartNATS starts a server with JetStream in dir, until the script ends; port -1 picks a free one, 0 listens
 // nowhere. Without syncAlways it syncs every two minutes, its default.
@@ -48,12 +44,12 @@ func StartNATS(script *measure.Script, dir string, syncAlways bool, port int) *s
 }
 
 // ConnectNATS connects to a server, until the script ends, and makes or finds the stream of the benchmarks.
-func ConnectNATS(ctx context.Context, s *measure.Script, url string, opts ...nats.Option) (*nats.Conn, jetstream.JetStream) {
+func ConnectNATS(ctx context.Context, s *measure.Script, url string, opts ...nats.Option) jetstream.JetStream {
 	conn := must(nats.Connect(url, opts...))
 	s.Later(func() error { conn.Close(); return nil })
 	js := must(jetstream.New(conn))
 	must(js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{Name: natsStreamName, Subjects: []string{NATSSubject}, Storage: jetstream.FileStorage}))
-	return conn, js
+	return js
 }
 
 // ConsumeNATS hands all values to use, in order, through an ordered consumer, which is the client's fastest way,
@@ -78,9 +74,7 @@ func ConsumeNATS(ctx context.Context, js jetstream.JetStream, begun func(), use 
 }
 
 func openNATS(ctx context.Context, script *measure.Script, o Options) Store {
-	s := &natsStore{}
-	s.conn, s.stream = ConnectNATS(ctx, script, "", nats.InProcessServer(StartNATS(script, o.Dir, o.Durability == Sync, 0)))
-	return s
+	return &natsStore{ConnectNATS(ctx, script, "", nats.InProcessServer(StartNATS(script, o.Dir, o.Durability == Sync, 0)))}
 }
 
 // Appender publishes and waits for the ack. Several values go out together and are waited for.
@@ -105,25 +99,6 @@ func (s *natsStore) Appender() Append {
 			}
 		}
 	}
-}
-
-// Stream uses the client's own asynchronous publishing with a bounded number of pending acks.
-func (s *natsStore) Stream(ctx context.Context, value []byte, window int, stop func() bool) (count int64) {
-	var refused atomic.Pointer[error]
-	js := must(jetstream.New(s.conn, jetstream.WithPublishAsyncMaxPending(window),
-		jetstream.WithPublishAsyncErrHandler(func(_ jetstream.JetStream, _ *nats.Msg, err error) { refused.CompareAndSwap(nil, &err) })))
-	for ; !stop(); count++ {
-		must(js.PublishAsync(NATSSubject, value, jetstream.WithStallWait(time.Minute)))
-	}
-	select {
-	case <-js.PublishAsyncComplete():
-	case <-ctx.Done():
-		check(ctx.Err())
-	}
-	if err := refused.Load(); err != nil {
-		check(*err)
-	}
-	return count
 }
 
 // Scan reads through an ordered consumer.

@@ -46,13 +46,6 @@ type Store interface {
 	Appender() Append
 }
 
-// Streamer is a store with a pipelined way to append that is compared.
-type Streamer interface {
-	// Stream appends value again and again with at most window appends in flight, waits for the
-	// acks, and returns how many came. It asks stop, from any goroutine, before each value.
-	Stream(ctx context.Context, value []byte, window int, stop func() bool) (acked int64)
-}
-
 // Scanner is a store whose reading is compared.
 type Scanner interface {
 	// Scan reads the first n values in order, in the fastest way the store has for that, and
@@ -86,7 +79,6 @@ func All() []Peer {
 		{Name: "pebble", About: "one key per record, its own group commit; unsynced commits wait in the process's memory", Open: openPebble},
 		{Name: "tidwall", About: "tidwall/wal behind a group committer", Open: openTidwall},
 		{Name: "postgres", About: "one INSERT per append, a connection per producer up to 64", Server: "postgres", Open: openPostgres},
-		{Name: "seedfile", About: "a file per message and an offset file, each synced", Open: openSeedFile},
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -36,7 +35,7 @@ func TestPeersKeepWhatTheyAcknowledge(t *testing.T) {
 				require(t, p)
 				err := measure.Try(func(script *measure.Script) {
 					s := p.Open(t.Context(), script, Options{Dir: shortDir(t), Durability: level, InFlight: 4})
-					scanAll(t, s, appendSome(t, s)+streamSome(t, s))
+					scanAll(t, s, appendSome(t, s))
 				})
 				if err != nil {
 					t.Error(err)
@@ -69,20 +68,6 @@ func appendSome(t *testing.T, s Store) int64 {
 		add(t.Context(), [][]byte{value(5), value(6), value(7)})
 	})
 	return 4 * 8
-}
-
-func streamSome(t *testing.T, s Store) int64 {
-	t.Helper()
-	st, ok := s.(Streamer)
-	if !ok {
-		return 0
-	}
-	var asked atomic.Int64
-	acked := st.Stream(t.Context(), []byte("0123456789"), 16, func() bool { return asked.Add(1) > 50 })
-	if acked != 50 {
-		t.Errorf("the stream acknowledged %d; want 50", acked)
-	}
-	return acked
 }
 
 func scanAll(t *testing.T, s Store, want int64) {

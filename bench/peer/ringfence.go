@@ -41,14 +41,6 @@ func (s *ringfenceStore) Appender() Append {
 	}
 }
 
-// Stream appends asynchronously.
-func (s *ringfenceStore) Stream(ctx context.Context, value []byte, window int, stop func() bool) (acked int64) {
-	records := []commitlog.Record{{Value: value}}
-	w := measure.NewWindow(window)
-	done := func(_ int64, err error) { w.Leave(err) }
-	return w.Fill(func(int) bool { return !stop() }, func(int) { s.topic.AppendAsync(ctx, 0, records, nil, done) })
-}
-
 // Scan reads records of the partition into a buffer that is used again and again.
 func (s *ringfenceStore) Scan(ctx context.Context, n int64) (records, bytes int64) {
 	opts := &commitlog.ReadOptions{MaxBytes: 256 << 10, Buf: make([]byte, 0, 512<<10)}

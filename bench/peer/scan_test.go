@@ -3,8 +3,6 @@ package peer
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -49,13 +47,5 @@ func (s *postgresStore) Scan(ctx context.Context, n int64) (records, bytes int64
 		bytes += int64(len(value))
 		return nil
 	}))
-	return records, bytes
-}
-
-// Scan reads the message files one by one.
-func (s *seedFile) Scan(_ context.Context, n int64) (records, bytes int64) {
-	for ; records < n; records++ {
-		bytes += int64(len(must(os.ReadFile(filepath.Join(s.dir, messageName(records+1))))))
-	}
 	return records, bytes
 }
