@@ -3,7 +3,7 @@
 GO            ?= go
 TAGS          := grpcnotrace
 BIN           := bin
-TEST_FLAGS    ?= -timeout 10m -p 4
+TEST_FLAGS    ?= -timeout 10m -p 8
 PACKAGES      ?= ./...
 GOLANGCI_VERSION := v2.14.0
 GOLANGCI      := $(BIN)/golangci-lint-$(GOLANGCI_VERSION)
@@ -88,7 +88,8 @@ t: toolchain ## After each edit: the core on stores in memory, and 300 simulated
 
 .PHONY: test
 ifdef CI
-test: race unraced
+test: setup serving
+	@$(MAKE) --jobs=3 --output-sync=target race unraced # most tests wait more than they compute
 else
 test: setup serving ## All tests of all modules, with the servers that are installed (make services-list); with CI=true the fast ones under the race detector
 	@$(call served,$(call each,$(GO) test -tags $(TAGS) $(TEST_FLAGS) $(PACKAGES)))
@@ -112,18 +113,24 @@ lint: setup $(GOLANGCI) ## golangci-lint, the pinned version, in every module: g
 	@$(call each,$(CURDIR)/$(GOLANGCI) run --allow-serial-runners --build-tags $(TAGS) --config $(CURDIR)/.golangci.yml ./...)
 
 .PHONY: race
-race: setup serving ## The tests of the main module and of pulsarlog under the race detector; of the slow ones a sample
-	@$(call served,$(call raced,,$$($(GO) list -tags $(TAGS) ./... | grep -vE '$(UNRACED)')); \
-	( cd commitlog/pulsarlog && $(call raced,-run '$(RACE_PULSAR)',./...) ); \
-	$(call raced,-skip TestEveryInterleaving,./commitlog/filelog/internal/page); \
-	RINGFENCE_SIM=2000 $(call raced,,./group/sim ./subscription/sim); \
+race: race-fast race-sample ## The tests of the main module and of pulsarlog under the race detector; of the slow ones a sample
+
+.PHONY: race-fast
+race-fast: setup serving
+	@$(call served,$(call raced,,$$($(GO) list -tags $(TAGS) ./... | grep -vE '$(UNRACED)')))
+
+.PHONY: race-sample
+race-sample: setup serving
+	@$(call served,( cd commitlog/pulsarlog && $(call raced,-run '$(RACE_PULSAR)',./...) ); \
+	$(call raced,-run '$(RACE_STORMS)',./test/nemesis); \
 	$(call raced,-run '$(RACE_CRASHES)',./test/crash); \
-	$(call raced,-run '$(RACE_STORMS)',./test/nemesis))
+	$(call raced,-skip TestEveryInterleaving,./commitlog/filelog/internal/page); \
+	RINGFENCE_SIM=2000 $(call raced,,./group/sim ./subscription/sim))
 
 .PHONY: unraced
-unraced: setup serving ## The tests that `make race` and `make sim` leave out: the three run each test
-	@$(call served,$(GO) test -tags $(TAGS) $(TEST_FLAGS) $$($(GO) list -tags $(TAGS) ./... | grep -E '$(UNRACED)' | grep -v '/sim$$'); \
-	for m in $(filter-out .,$(MODULES)); do echo "== $$m"; ( cd $$m && $(GO) test -tags $(TAGS) $(TEST_FLAGS) ./... ); done)
+unraced: setup serving ## The tests that `make race` and `make sim` leave out
+	@$(call served,for m in $(filter-out .,$(MODULES)); do echo "== $$m"; ( cd $$m && $(GO) test -tags $(TAGS) $(TEST_FLAGS) $$([ $$m = commitlog/pulsarlog ] && printf %s '-skip=$(RACE_PULSAR)') ./... ); done; \
+	$(GO) test -tags $(TAGS) $(TEST_FLAGS) -skip '$(RACE_STORMS)' $$($(GO) list -tags $(TAGS) ./... | grep -E '$(UNRACED)' | grep -v '/sim$$'))
 
 .PHONY: busy
 busy: setup serving ## make test beside forty processes that compute at idle priority
