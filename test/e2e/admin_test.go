@@ -20,22 +20,16 @@ func TestADryRunOfASeekFindsThePositionsAndChangesNothing(t *testing.T) {
 	got.waitFor(t, 40)
 	c.leave(t)
 	before, err := rf.Registry().List(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, partitions := range [][]int{nil, {2}} {
 		dry := &admin.SeekGroupOptions{Partitions: partitions, DryRun: true}
 		would, err := rf.Admin().SeekGroup(t.Context(), "g", ringfence.SeekEarliest, dry)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := rf.Admin().SeekGroup(t.Context(), "g", ringfence.SeekOffset(1000), dry); !errors.Is(err, ringfence.ErrInvalid) {
 			t.Errorf("dry run of a seek past the end: %v; expected ErrInvalid", err)
 		}
 		after, err := rf.Registry().List(t.Context(), "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !reflect.DeepEqual(before.Entries, after.Entries) {
 			t.Fatalf("a dry run changed the registry from %v to %v", before, after)
 		}

@@ -16,17 +16,13 @@ import (
 func TestARetentionThatComesLaterKeepsWhatAnIdleGroupNeeds(t *testing.T) {
 	t.Parallel()
 	rf := retained(t, "free")
-	if err := rf.EnsureTopic(t.Context(), "held", ringfence.TopicConfig{Partitions: 1}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, rf.EnsureTopic(t.Context(), "held", ringfence.TopicConfig{Partitions: 1}))
 	c := stuckAtFive(t, rf)
 	flood(t, rf, "held")
 	c.leave(t)
 	want := api.Retention{Bytes: 128 << 10}
 	change, err := rf.Admin().AlterTopic(t.Context(), "held", want, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(change.Drops) != 1 || !change.Done || change.Drops[0].Until != 5 || change.Drops[0].Held == 0 {
 		t.Errorf("the change says %+v; want partition 0 to go until 5, and the rest of it held", change)
 	}
@@ -43,21 +39,16 @@ func TestADryRunSaysWhatAShorterRetentionDrops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rf := newStores().open(t)
 		ctx := t.Context()
-		if err := rf.EnsureTopic(ctx, "t", ringfence.TopicConfig{Partitions: 1, RetentionAgeMS: time.Hour.Milliseconds()}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rf.EnsureTopic(ctx, "t", ringfence.TopicConfig{Partitions: 1, RetentionAgeMS: time.Hour.Milliseconds()}))
 		send := func(n int) {
 			for range n {
-				if _, err := rf.Produce(ctx, "t", ringfence.Message{Value: make([]byte, 100)}); err != nil {
-					t.Fatal(err)
-				}
+				_, err := rf.Produce(ctx, "t", ringfence.Message{Value: make([]byte, 100)})
+				must(t, err)
 			}
 		}
 		firsts := func() (at []int64) {
 			info, err := rf.Admin().DescribeTopic(ctx, "t")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, s := range info.Storage {
 				at = append(at, s.Partitions[0].First)
 			}
@@ -66,12 +57,10 @@ func TestADryRunSaysWhatAShorterRetentionDrops(t *testing.T) {
 		send(4)
 		time.Sleep(10 * time.Minute)
 		send(3)
-		if _, err := rf.Admin().AddStorage(ctx, "t", 1); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := rf.Admin().SwitchProduce(ctx, "t"); err != nil {
-			t.Fatal(err)
-		}
+		_, err := rf.Admin().AddStorage(ctx, "t", 1)
+		must(t, err)
+		_, err = rf.Admin().SwitchProduce(ctx, "t")
+		must(t, err)
 		send(2)
 		time.Sleep(10 * time.Minute)
 		send(1)
@@ -79,9 +68,7 @@ func TestADryRunSaysWhatAShorterRetentionDrops(t *testing.T) {
 		short := api.Retention{AgeMS: (15 * time.Minute).Milliseconds()}
 		for _, dry := range []bool{true, false} {
 			change, err := rf.Admin().AlterTopic(ctx, "t", short, &admin.AlterTopicOptions{DryRun: dry})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if want := (api.RetentionDrop{First: 0, Until: 4, Records: 4, Bytes: 400}); len(change.Drops) != 1 || change.Drops[0] != want || change.Done == dry {
 				t.Errorf("dry run %v: %+v; want %+v to go", dry, change, want)
 			}
@@ -94,9 +81,7 @@ func TestADryRunSaysWhatAShorterRetentionDrops(t *testing.T) {
 			}
 		}
 		change, err := rf.Admin().AlterTopic(ctx, "t", api.Retention{Bytes: 200}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if len(change.Drops) != 2 || change.Drops[0].Records != 1 || change.Drops[1].Records != 1 {
 			t.Errorf("%+v; want a record of each storage topic to go", change)
 		}
@@ -120,9 +105,7 @@ func TestADryRunSaysWhatAShorterRetentionDrops(t *testing.T) {
 func TestAnEstimateThatIsGivenIsNotMadeAgain(t *testing.T) {
 	t.Parallel()
 	rf := newStores().open(t)
-	if err := rf.EnsureTopic(t.Context(), "t", ringfence.TopicConfig{Partitions: 1}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, rf.EnsureTopic(t.Context(), "t", ringfence.TopicConfig{Partitions: 1}))
 	drop := api.RetentionDrop{Until: 7, Records: 7, Bytes: 70}
 	change, err := rf.Admin().AlterTopic(t.Context(), "t", api.Retention{Bytes: 1}, &admin.AlterTopicOptions{
 		Estimate: &api.RetentionChange{Drops: []api.RetentionDrop{drop}},

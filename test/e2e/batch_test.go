@@ -122,50 +122,6 @@ func TestABatchIsDoneButForWhatFailsInIt(t *testing.T) {
 	}
 }
 
-// One message alone waits for nobody, unless BatchWait says so, and then no longer; a drain waits for no others.
-func TestAMessageWaitsForItsBatchAsLongAsItIsToldTo(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		wait, took time.Duration
-		n          int
-	}{{0, 0, 1}, {time.Second, time.Second, 3}, {30 * time.Second, 0, 10}} {
-		t.Run(fmt.Sprint(c.wait, c.n), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				began := time.Now()
-				called := make(chan time.Duration, 10)
-				_, stop := batches(t, c.n, c.n, admin.SubscriptionConfig{}, func(context.Context, []*ringfence.Message) []error {
-					called <- time.Since(began)
-					return nil
-				}, &ringfence.SubscribeOptions{BatchSize: 10, BatchWait: c.wait})
-				time.Sleep(5 * time.Second)
-				must(t, stop())
-				if took := <-called; took < c.took || took > c.took+500*time.Millisecond {
-					t.Errorf("%d messages were handled after %s; expected %s", c.n, took, c.took)
-				}
-				if len(called) > 0 && c.wait > 0 {
-					t.Errorf("%d more calls", len(called))
-				}
-			})
-		})
-	}
-}
-
-func TestADrainWaitsForNoFullBatch(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := &batched{}
-		_, stop := batches(t, 3, 3, admin.SubscriptionConfig{}, b.handler(0, nil), &ringfence.SubscribeOptions{BatchSize: 10, BatchWait: time.Minute, DrainTimeout: time.Hour})
-		time.Sleep(time.Second)
-		began := time.Now()
-		must(t, stop())
-		b.check(t, 3, 3)
-		if took := time.Since(began); took > time.Second || len(b.sizes) != 1 {
-			t.Errorf("it ended after %s, with batches of %d; expected one at once", took, b.sizes)
-		}
-	})
-}
-
 func TestATurnWaitsForNoFullBatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -18,27 +17,21 @@ func overwrite(t *testing.T, rf *ringfence.Client, key, value string) {
 	if err == nil {
 		_, err = rf.Registry().Txn(t.Context(), registry.Txn{Checks: []registry.Check{{Key: key, Version: e.Version}}, Puts: []registry.Put{{Key: key, Value: []byte(value)}}})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // A checkpoint that can't be read stops its partition, which is named, and no other. A seek mends it.
 func TestACheckpointThatCannotBeReadStopsItsPartitionOnly(t *testing.T) {
 	t.Parallel()
 	rf := newStores().open(t)
-	if err := rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 3}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 3}))
 	got := newRecorder()
 	produce(t, rf, "orders", 0, 60, 30)
 	c := consume(t, rf, "orders", "g", got.handle, ringfence.ConsumeOptions{})
 	got.waitFor(t, 60)
 	c.leave(t)
 	g, err := protocol.NewGroup(rf.Registry(), "g")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	overwrite(t, rf, g.CheckpointKey(1), `{"positions":[{"storage":0,"partition":1,"next":-1}]}`)
 	info, err := rf.Admin().DescribeGroup(t.Context(), "g")
 	if err != nil || !strings.Contains(info.Units[1].Positions[0].Damaged, "nothing is read before a seek") || info.Units[0].Positions[0].Damaged != "" {
@@ -47,58 +40,14 @@ func TestACheckpointThatCannotBeReadStopsItsPartitionOnly(t *testing.T) {
 	again := newRecorder()
 	produce(t, rf, "orders", 60, 60, 30)
 	topic, err := rf.Admin().DescribeTopic(t.Context(), "orders")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	of := func(p int) int64 {
 		return topic.Storage[0].Partitions[p].Next - info.Units[p].Positions[0].Next
 	}
 	c = consume(t, rf, "orders", "g", again.handle, ringfence.ConsumeOptions{})
 	again.waitFor(t, int(of(0)+of(2)))
-	if _, err := rf.Admin().SeekGroup(t.Context(), "g", ringfence.SeekOffset(info.Units[1].Positions[0].Next), &admin.SeekGroupOptions{Partitions: []int{1}}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = rf.Admin().SeekGroup(t.Context(), "g", ringfence.SeekOffset(info.Units[1].Positions[0].Next), &admin.SeekGroupOptions{Partitions: []int{1}})
+	must(t, err)
 	again.waitFor(t, 60)
 	c.leave(t)
-}
-
-// What can't be read, and what has members, goes by force.
-func TestAGroupThatCannotBeReadIsDeletedByForce(t *testing.T) {
-	t.Parallel()
-	rf := newStores().open(t)
-	if err := rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 1}); err != nil {
-		t.Fatal(err)
-	}
-	got := newRecorder()
-	produce(t, rf, "orders", 0, 5, 5)
-	c := consume(t, rf, "orders", "g", got.handle, ringfence.ConsumeOptions{})
-	got.waitFor(t, 5)
-	if err := rf.Admin().DeleteGroup(t.Context(), "g", nil); !errors.Is(err, ringfence.ErrConflict) {
-		t.Errorf("with a member: %v; expected a conflict", err)
-	}
-	if err := rf.Admin().DeleteGroup(t.Context(), "g", &admin.DeleteGroupOptions{Force: true}); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-c.done; !errors.Is(err, ringfence.ErrNotFound) {
-		t.Errorf("the member ended with %v; expected that it was deleted", err)
-	}
-	again := newRecorder()
-	c = consume(t, rf, "orders", "g", again.handle, ringfence.ConsumeOptions{})
-	again.waitFor(t, 5)
-	c.leave(t)
-	g, err := protocol.NewGroup(rf.Registry(), "g")
-	if err != nil {
-		t.Fatal(err)
-	}
-	overwrite(t, rf, g.MetaKey(), "{")
-	if err := rf.Admin().DeleteGroup(t.Context(), "g", nil); !errors.Is(err, ringfence.ErrCorrupt) || !strings.Contains(err.Error(), "group delete --force") {
-		t.Errorf("without force: %v; expected that it can't be read, and what removes it", err)
-	}
-	if err := rf.Admin().DeleteGroup(t.Context(), "g", &admin.DeleteGroupOptions{Force: true}); err != nil {
-		t.Fatal(err)
-	}
-	snap, err := rf.Registry().List(t.Context(), "groups/g/")
-	if err != nil || len(snap.Entries) != 0 {
-		t.Errorf("%+v is left, %v", snap.Entries, err)
-	}
 }

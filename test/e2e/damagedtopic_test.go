@@ -13,9 +13,7 @@ import (
 
 func reopen(t *testing.T, dir string) *ringfence.Client {
 	t.Helper()
-	rf, err := ringfence.Open(t.Context(), ringfence.Config{Dir: dir})
-	must(t, err)
-	t.Cleanup(func() { _ = rf.Close() })
+	rf := openDir(t, ringfence.Config{Dir: dir})
 	return rf
 }
 

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,26 +19,18 @@ import (
 	"github.com/ringfence/ringfence/internal/history"
 )
 
-// Environment of a process that delivers a subscription.
-const delivererDir = "RINGFENCE_TEST_DELIVERER_DIR"
-
 // poison is, by key, the record that is refused until the file "mended" is there.
 var poison = map[string]int{"k0": 5, "k1": 9}
 
 // TestDelivererProcess is no test but the body of the processes of those that kill deliverers.
 func TestDelivererProcess(t *testing.T) {
-	dir := os.Getenv(delivererDir)
+	dir := os.Getenv(processDir)
 	if dir == "" {
 		return // an ordinary run
 	}
-	rf, err := ringfence.Open(t.Context(), ringfence.Config{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	rf := openDir(t, ringfence.Config{Dir: dir})
 	seen, err := os.OpenFile(filepath.Join(dir, "seen"), os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	err = rf.Subscribe(t.Context(), "s", func(_ context.Context, m *ringfence.Message) error {
 		n, err := strconv.Atoi(string(m.Value))
 		if err != nil {
@@ -202,19 +195,32 @@ func (d *deliverers) judge(failed map[string][]int) {
 
 func (d *deliverers) start() {
 	d.t.Helper()
-	cmd := exec.CommandContext(d.t.Context(), os.Args[0], "-test.run=^TestDelivererProcess$")
-	cmd.Env = append(os.Environ(), delivererDir+"="+d.dir)
-	if err := cmd.Start(); err != nil {
-		d.t.Fatal(err)
-	}
+	cmd := spawn(d.t, "TestDelivererProcess", d.dir)
+	must(d.t, cmd.Start())
 	d.cmds = append(d.cmds, cmd)
 }
 
 // kill ends the oldest one as kill -9 does.
 func (d *deliverers) kill() {
-	if err := d.cmds[0].Process.Kill(); err != nil {
-		d.t.Error(err)
-	}
-	_ = d.cmds[0].Wait() // killed is no news
+	kill(d.t, d.cmds[0])
 	d.cmds = d.cmds[1:]
+}
+
+// orderOf returns the number that each key expects next. A number may come again, and those after it.
+func orderOf(t *testing.T, data []byte) map[string]int {
+	t.Helper()
+	next := map[string]int{}
+	lines := bytes.Split(data, []byte("\n"))
+	for _, line := range lines[:len(lines)-1] {
+		key, value, _ := strings.Cut(string(line), " ")
+		n, err := strconv.Atoi(value)
+		if err != nil {
+			t.Fatalf("line %q", line)
+		}
+		if n > next[key] {
+			t.Fatalf("key %s: %d came before %d", key, n, next[key])
+		}
+		next[key] = max(next[key], n+1)
+	}
+	return next
 }

@@ -42,7 +42,7 @@ func lazily(t *testing.T, dir string, backends ...ringfence.Backend) (lazy, stri
 // stable storage: the records there could be lost without it, and those that come in their place would never be handled.
 func kept(t *testing.T, strict *ringfence.Client, group string, offset int64) {
 	t.Helper()
-	waitFor(t, "a checkpoint", func() bool {
+	eventually(t, "a checkpoint", func() bool {
 		g, err := strict.Admin().DescribeGroup(t.Context(), group)
 		if err != nil || len(g.Units) == 0 || g.Units[0].Positions[0].Checkpoint < offset {
 			return false

@@ -23,21 +23,13 @@ func TestAFullDiskIsAPauseForProducersAndNothingElse(t *testing.T) {
 		return
 	}
 	open := func() *ringfence.Client {
-		rf, err := ringfence.Open(t.Context(), ringfence.Config{Dir: dir})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { rf.Close() })
+		rf := openDir(t, ringfence.Config{Dir: dir})
 		return rf
 	}
 	rf := open()
-	if err := rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 4}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 4}))
 	ballast := filepath.Join(dir, "ballast-of-others")
-	if err := os.WriteFile(ballast, make([]byte, 2<<20), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(ballast, make([]byte, 2<<20), 0o600))
 	got := newRecorder()
 	a := consume(t, rf, "orders", "g", got.handle, ringfence.ConsumeOptions{Member: "a", CommitInterval: 5 * time.Millisecond})
 	stored := produceUntilFull(t, rf)
@@ -45,16 +37,14 @@ func TestAFullDiskIsAPauseForProducersAndNothingElse(t *testing.T) {
 	got.waitFor(t, stored)
 	late := open() // another process, and another member, on the full disk
 	b := consume(t, late, "orders", "g", got.handle, ringfence.ConsumeOptions{Member: "b"})
-	waitFor(t, "the second member to get its share", func() bool {
+	eventually(t, "the second member to get its share", func() bool {
 		info, err := late.Admin().DescribeGroup(t.Context(), "g")
 		return err == nil && len(info.Members) == 2 && info.Members[1].Units == 2
 	})
 	if err := late.EnsureTopic(t.Context(), "more", ringfence.TopicConfig{Partitions: 4}); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("a new topic on a full disk: %v; expected no space", err)
 	}
-	if err := os.Remove(ballast); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(ballast))
 	for i := range 100 {
 		m := ringfence.Message{Key: []byte("after"), Value: fmt.Append(nil, i)}
 		if _, err := late.Produce(t.Context(), "orders", m); err != nil {

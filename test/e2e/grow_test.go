@@ -134,16 +134,6 @@ func (s *source) send(t *testing.T, rf *ringfence.Client, rounds int) {
 	acks.Wait()
 }
 
-func growTopic(t *testing.T, rf *ringfence.Client, partitions int) {
-	t.Helper()
-	if _, err := rf.Admin().AddStorage(t.Context(), "a", partitions); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := rf.Admin().SwitchProduce(t.Context(), "a"); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // Topics grow while they are produced to and consumed, by fewer members than partitions and by more.
 func TestAGrowingTopicIsConsumedInOrder(t *testing.T) {
 	t.Parallel()
@@ -163,9 +153,7 @@ func growConsumed(t *testing.T, counts []int, router string, members int) {
 	s, l := newStores(), newTallies()
 	rf, other := s.open(t), s.open(t)
 	l.rf = rf
-	if err := rf.EnsureTopic(t.Context(), "a", ringfence.TopicConfig{Partitions: counts[0], Router: api.Router(router)}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, rf.EnsureTopic(t.Context(), "a", ringfence.TopicConfig{Partitions: counts[0], Router: api.Router(router)}))
 	var src source
 	src.send(t, rf, 5)
 	for i := range members {
@@ -174,7 +162,7 @@ func growConsumed(t *testing.T, counts []int, router string, members int) {
 	l.wait(t, growKeys) // the group is at work
 	for i, partitions := range counts[1:] {
 		src.send(t, rf, 10)
-		growTopic(t, other, partitions) // from another process; the producer does not know
+		grow(t, other, partitions) // from another process; the producer does not know
 		src.send(t, rf, 10)
 		if i == 0 {
 			l.wait(t, growKeys*src.sent)
@@ -191,9 +179,7 @@ func finished(t *testing.T, rf *ringfence.Client, counts []int) {
 	timeout := time.After(60 * time.Second)
 	for {
 		info, err := rf.Admin().DescribeGroup(t.Context(), "g")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		open, wrong := 0, ""
 		for _, u := range info.Units {
 			last := u.Positions[0].Storage == len(counts)-1
@@ -225,9 +211,7 @@ func TestLatestIsOnlyForWhatTheGroupFound(t *testing.T) {
 	t.Parallel()
 	s, l := newStores(), newTallies()
 	rf := s.open(t)
-	if err := rf.EnsureTopic(t.Context(), "a", ringfence.TopicConfig{Partitions: 2}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, rf.EnsureTopic(t.Context(), "a", ringfence.TopicConfig{Partitions: 2}))
 	var src source
 	src.send(t, rf, 3)
 	for k := range growKeys {
@@ -261,9 +245,7 @@ func TestLatestIsOnlyForWhatTheGroupFound(t *testing.T) {
 	// Both partitions must have their start before more is produced.
 	for {
 		info, err := rf.Admin().DescribeGroup(t.Context(), "g")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if info.Units[0].Positions[0].Checkpoint >= 0 && info.Units[1].Positions[0].Checkpoint >= 0 {
 			break
 		}
@@ -271,7 +253,7 @@ func TestLatestIsOnlyForWhatTheGroupFound(t *testing.T) {
 	}
 	stop()
 	src.send(t, rf, 1)
-	growTopic(t, rf, 4)
+	grow(t, rf, 4)
 	src.send(t, rf, 2)
 	stop = latest()
 	l.wait(t, 3*growKeys)
@@ -283,14 +265,12 @@ func TestASeekAcrossStorageTopicsRepeatsInOrder(t *testing.T) {
 	t.Parallel()
 	s, l := newStores(), newTallies()
 	rf := s.open(t)
-	if err := rf.EnsureTopic(t.Context(), "a", ringfence.TopicConfig{Partitions: 2}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, rf.EnsureTopic(t.Context(), "a", ringfence.TopicConfig{Partitions: 2}))
 	var src source
 	src.send(t, rf, 5)
-	growTopic(t, rf, 4)
+	grow(t, rf, 4)
 	src.send(t, rf, 5)
-	growTopic(t, rf, 8)
+	grow(t, rf, 8)
 	src.send(t, rf, 5)
 	stop := l.member(t, s.open(t), "m")
 	l.wait(t, 15*growKeys)

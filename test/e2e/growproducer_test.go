@@ -31,14 +31,11 @@ const producerKeys = 8
 // TestProducerProcess is no test but the body of the producer processes of the one below: it numbers
 // the records of its keys until its input ends, and prints how many each key got.
 func TestProducerProcess(t *testing.T) {
-	dir := os.Getenv(producerDir)
+	dir := os.Getenv(processDir)
 	if dir == "" {
 		return // an ordinary run
 	}
-	rf, err := ringfence.Open(t.Context(), ringfence.Config{Dir: dir, Durability: ringfence.OS})
-	if err != nil {
-		t.Fatal(err)
-	}
+	rf := openDir(t, ringfence.Config{Dir: dir, Durability: ringfence.OS})
 	ended := make(chan struct{})
 	go func() { // ends with the input
 		defer close(ended)
@@ -65,9 +62,7 @@ func TestProducerProcess(t *testing.T) {
 	for range cap(window) {
 		window <- struct{}{} // all are acknowledged
 	}
-	if err := rf.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, rf.Close())
 	fmt.Printf("sent %d\n", n)
 }
 
@@ -81,28 +76,21 @@ type producerProcess struct {
 
 func startProducer(t *testing.T, dir string, i int) *producerProcess {
 	t.Helper()
-	p := &producerProcess{t: t, cmd: exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestProducerProcess$")}
-	p.cmd.Env = append(os.Environ(), producerDir+"="+dir, fmt.Sprintf("%s=p%d", producerName, i))
+	p := &producerProcess{t: t, cmd: spawn(t, "TestProducerProcess", dir, fmt.Sprintf("%s=p%d", producerName, i))}
 	p.cmd.Stderr = os.Stderr
 	stdout, err := p.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p.out = bufio.NewScanner(stdout)
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.cmd.Start())
 	return p
 }
 
 func (p *producerProcess) signal(s os.Signal) {
 	p.t.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, p.cmd.Process.Signal(s))
 }
 
 // sleep stops the process at a moment at which others can write: one that is stopped inside of the
@@ -111,9 +99,7 @@ func (p *producerProcess) sleep(rf *ringfence.Client) {
 	p.t.Helper()
 	const most = 2 * time.Second // for what takes a moment: a process that works is often in there, and is tried often
 	for patience, try := 300*time.Millisecond, 0; ; patience, try = min(2*patience, most), try+1 {
-		if err := freeze.Process(p.t.Context(), p.cmd.Process); err != nil {
-			p.t.Fatal(err)
-		}
+		must(p.t, freeze.Process(p.t.Context(), p.cmd.Process))
 		ctx, cancel := context.WithTimeout(p.t.Context(), patience)
 		_, err := rf.Produce(ctx, "a", ringfence.Message{Key: []byte("probe"), Value: []byte("probe")})
 		if err == nil {
@@ -131,9 +117,7 @@ func (p *producerProcess) sleep(rf *ringfence.Client) {
 // finish ends the process and returns how many records each of its keys got.
 func (p *producerProcess) finish() int {
 	p.t.Helper()
-	if err := p.stdin.Close(); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, p.stdin.Close())
 	sent := -1
 	for p.out.Scan() {
 		if n, ok := strings.CutPrefix(p.out.Text(), "sent "); ok {
@@ -165,22 +149,12 @@ func TestAProducerThatSleepsOverASwitchKeepsTheOrder(t *testing.T) {
 func sleepOverSwitches(t *testing.T, members int, counts []int) {
 	dir, l := t.TempDir(), newTallies()
 	client := func() *ringfence.Client {
-		rf, err := ringfence.Open(t.Context(), ringfence.Config{Dir: dir, Durability: ringfence.OS})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := rf.Close(); err != nil {
-				t.Error(err)
-			}
-		})
+		rf := openDir(t, ringfence.Config{Dir: dir, Durability: ringfence.OS})
 		return rf
 	}
 	rf := client()
 	l.rf = rf
-	if err := rf.EnsureTopic(t.Context(), "a", ringfence.TopicConfig{Partitions: counts[0]}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, rf.EnsureTopic(t.Context(), "a", ringfence.TopicConfig{Partitions: counts[0]}))
 	var last atomic.Int64 // the newest storage topic that a record came from
 	handle := func(ctx context.Context, m *ringfence.Message) error {
 		if string(m.Key) == "probe" {
@@ -202,7 +176,7 @@ func sleepOverSwitches(t *testing.T, members int, counts []int) {
 	for i, partitions := range counts[1:] {
 		sleeper := producers[i]
 		sleeper.sleep(rf)
-		growTopic(t, rf, partitions)
+		grow(t, rf, partitions)
 		l.waitMore(t, 500) // from the others
 		sleeper.signal(unix.SIGCONT)
 		l.waitMore(t, 500)

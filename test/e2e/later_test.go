@@ -112,64 +112,6 @@ func TestASubscriptionTreatsAnAnswerThatComesLaterAsAReturn(t *testing.T) {
 	}
 }
 
-// An outage that is answered later holds deliveries back as one that is returned, and costs no attempt.
-func TestAnOutageThatIsAnsweredLaterHoldsDeliveriesBack(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		rf := newSubscriptionOf(t, 1, admin.SubscriptionConfig{Retry: admin.Retry{Attempts: 3}, Hold: -1})
-		produce(t, rf, "orders", 0, 200, 50)
-		var d delivered
-		var o owed
-		h := d.handler(func(*ringfence.Message) error { return ringfence.Outage(errors.New("down")) })
-		stop := subscribe(t, rf, "billing", o.late(time.Millisecond, h))
-		time.Sleep(10 * time.Minute)
-		d.cure()
-		time.Sleep(time.Minute)
-		stop()
-		for k := range 50 {
-			if got, want := d.of(fmt.Sprint("k", k)), every(200, 50, k); !slices.Equal(got, want) {
-				t.Errorf("key k%d: took %q; expected %q", k, got, want)
-			}
-		}
-	})
-}
-
-// A pause lets what is out end, and begins nothing; a drain waits for it, and the next owner repeats none of it.
-func TestADrainWaitsForAnswersThatComeLater(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		rf := newSubscriptionOf(t, 1, admin.SubscriptionConfig{})
-		produce(t, rf, "orders", 0, 30, 10)
-		var d delivered
-		var o owed
-		h := d.handler(func(*ringfence.Message) error { return nil })
-		stop := subscribe(t, rf, "billing", o.late(5*time.Second, h))
-		time.Sleep(time.Second)
-		_, err := rf.Admin().PauseSubscription(t.Context(), "billing", &admin.PauseSubscriptionOptions{Reason: "a test"})
-		must(t, err)
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if got := len(d.tries); got != 10 {
-			t.Fatalf("%d records were tried; expected the 10 that were out when it was paused", got)
-		}
-		_, err = rf.Admin().ResumeSubscription(t.Context(), "billing")
-		must(t, err)
-		time.Sleep(time.Second)
-		began := time.Now()
-		stop()
-		if took := time.Since(began); took < 3*time.Second || took > 6*time.Second || len(d.tries) != 20 {
-			t.Errorf("it ended after %s with %d records tried; expected some 4 s, and 20", took, len(d.tries))
-		}
-		subscribe(t, rf, "billing", h)
-		time.Sleep(time.Minute)
-		for k := range 10 {
-			if got, want := d.of(fmt.Sprint("k", k)), every(30, 10, k); !slices.Equal(got, want) {
-				t.Errorf("key k%d: took %q; expected %q", k, got, want)
-			}
-		}
-	})
-}
-
 // The turn of the shard set waits for what is out; what is not answered in time is delivered by those who go on.
 func TestATurnWaitsForAnswersThatComeLater(t *testing.T) {
 	t.Parallel()
@@ -236,40 +178,6 @@ func TestATurnWaitsForAnswersThatComeLater(t *testing.T) {
 	}
 }
 
-// Who loses a partition is told so by the context, and by the answer.
-func TestAnAnswerForALostPartitionCountsForNothing(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		_, rf := newTopic(t, 1)
-		produce(t, rf, "orders", 0, 1, 1)
-		type out struct {
-			ctx   context.Context
-			later ringfence.Later
-		}
-		came := make(chan out, 2)
-		c := consume(t, rf, "orders", "g", func(ctx context.Context, m *ringfence.Message) error {
-			came <- out{ctx, m.Later()}
-			return nil
-		}, ringfence.ConsumeOptions{})
-		first := <-came
-		synctest.Wait() // the handler has returned
-		_, err := rf.Admin().SeekGroup(t.Context(), "g", ringfence.SeekEarliest, nil)
-		must(t, err)
-		<-first.ctx.Done()
-		if cause, err := context.Cause(first.ctx), first.later.Answer(nil); !errors.Is(cause, ringfence.ErrFenced) || !errors.Is(err, ringfence.ErrFenced) {
-			t.Errorf("cause %v, answer %v; expected ErrFenced for both", cause, err)
-		}
-		second := <-came
-		if err := first.later.Answer(nil); !errors.Is(err, ringfence.ErrConflict) {
-			t.Errorf("a second answer of the first attempt: %v; expected ErrConflict", err)
-		}
-		if err := second.later.Answer(nil); err != nil {
-			t.Error(err)
-		}
-		c.leave(t)
-	})
-}
-
 func TestLaterIsCalledWhileTheHandlerRuns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -286,33 +194,5 @@ func TestLaterIsCalledWhileTheHandlerRuns(t *testing.T) {
 			t.Errorf("%v; expected ErrInvalid", err)
 		}
 		c.leave(t)
-	})
-}
-
-// What is parked and what is out share the concurrency of their subscription.
-func TestARedeliveryWaitsForARecordThatIsOut(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		rf := newSubscriptionOf(t, 1, admin.SubscriptionConfig{Retry: admin.Retry{Initial: time.Second, Max: time.Second, Attempts: 20}, Hold: -1, Concurrency: 2})
-		produce(t, rf, "orders", 0, 60, 20)
-		var d delivered
-		var o owed
-		h := d.handler(func(m *ringfence.Message) error {
-			if m.Key[1]%2 == 0 && m.Attempt < 5 {
-				return errors.New("no")
-			}
-			return nil
-		})
-		stop := subscribe(t, rf, "billing", o.late(300*time.Millisecond, h))
-		time.Sleep(10 * time.Minute)
-		stop()
-		for k := range 20 {
-			if got, want := d.of(fmt.Sprint("k", k)), every(60, 20, k); !slices.Equal(got, want) {
-				t.Errorf("key k%d: took %q; expected %q", k, got, want)
-			}
-		}
-		if o.most != 2 {
-			t.Errorf("%d were at work at once; expected 2", o.most)
-		}
 	})
 }

@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"context"
 	"errors"
-	"sync"
 	"testing"
 	"time"
 
@@ -72,42 +71,5 @@ func TestACopyOfAMessageIsAnsweredLaterToo(t *testing.T) {
 				t.Errorf("%d came besides", n)
 			}
 		})
-	}
-}
-
-// CommitIn is for transactional consumers alone: elsewhere it says so, whoever asks to answer later meanwhile.
-func TestCommitInBesideLaterIsAnError(t *testing.T) {
-	t.Parallel()
-	_, rf := newTopic(t, 1)
-	produce(t, rf, "orders", 0, 100, 10)
-	var mu sync.Mutex
-	told := map[error]int{}
-	var wg sync.WaitGroup
-	c := consume(t, rf, "orders", "g", func(ctx context.Context, m *ringfence.Message) error {
-		asked := make(chan struct{})
-		wg.Go(func() {
-			close(asked)
-			err := m.CommitIn(ctx, nil)
-			mu.Lock()
-			defer mu.Unlock()
-			if errors.Is(err, ringfence.ErrInvalid) {
-				err = ringfence.ErrInvalid
-			}
-			told[err]++
-		})
-		<-asked
-		l := m.Later()
-		wg.Go(func() { _ = l.Answer(nil) })
-		return nil
-	}, ringfence.ConsumeOptions{})
-	eventually(t, "that all is told", func() bool {
-		mu.Lock()
-		defer mu.Unlock()
-		return told[ringfence.ErrInvalid] == 100
-	})
-	c.leave(t)
-	wg.Wait()
-	if len(told) != 1 {
-		t.Errorf("they were told %v", told)
 	}
 }

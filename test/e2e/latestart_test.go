@@ -2,26 +2,20 @@ package e2e_test
 
 import (
 	"context"
-	"net/url"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/ringfence/ringfence"
-	"github.com/ringfence/ringfence/commitlog"
-	"github.com/ringfence/ringfence/commitlog/driver"
-	"github.com/ringfence/ringfence/commitlog/memlog"
 	"github.com/ringfence/ringfence/registry"
 	registrydriver "github.com/ringfence/ringfence/registry/driver"
-	"github.com/ringfence/ringfence/registry/memregistry"
 )
 
 // tardy is a registry that does not answer the first write of a checkpoint, and gets to see it when
 // the test lets it.
 type tardy struct {
-	*registry.Registry
-
+	registrydriver.Registry
 	mu   sync.Mutex
 	late []registry.Txn
 }
@@ -46,29 +40,18 @@ func (d *tardy) arrive(t *testing.T) {
 	if d.late == nil {
 		t.Fatal("no start was stored")
 	}
-	if _, err := d.Registry.Apply(t.Context(), d.late); err != nil {
-		t.Fatal(err)
-	}
+	_, err := d.Registry.Apply(t.Context(), d.late)
+	must(t, err)
 }
 
 func TestAStartThatArrivesLateUndoesNothing(t *testing.T) {
 	t.Parallel()
-	reg := &tardy{Registry: memregistry.New()}
-	log := memlog.NewStore(nil)
-	rf, err := ringfence.Open(t.Context(), ringfence.Config{Log: "tardy:", Registry: "tardy:", Backends: []ringfence.Backend{{
-		Scheme:  "tardy",
-		OpenLog: func(context.Context, *url.URL, driver.Options) (*commitlog.Log, error) { return log.Open(), nil },
-		OpenRegistry: func(context.Context, *url.URL, registrydriver.Options) (*registry.Registry, error) {
-			return registry.New(reg), nil
-		},
-	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rf.Close()
-	if err := rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 1}); err != nil {
-		t.Fatal(err)
-	}
+	reg, s := &tardy{}, newStores()
+	rf := s.openAs(t, process{registry: func(d registrydriver.Registry) registrydriver.Registry {
+		reg.Registry = d
+		return reg
+	}})
+	must(t, rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 1}))
 	produce(t, rf, "orders", 0, 10, 1)
 	got := newRecorder()
 	c := consume(t, rf, "orders", "g", got.handle, ringfence.ConsumeOptions{From: ringfence.Latest, CommitInterval: time.Millisecond})
@@ -79,10 +62,10 @@ func TestAStartThatArrivesLateUndoesNothing(t *testing.T) {
 		}
 		return info.Units[0].Positions[0].Checkpoint
 	}
-	waitFor(t, "a start to be stored", func() bool { return at() == 10 })
+	eventually(t, "a start to be stored", func() bool { return at() == 10 })
 	produce(t, rf, "orders", 10, 5, 1)
 	got.waitFor(t, 5)
-	waitFor(t, "the five to be committed", func() bool { return at() == 15 })
+	eventually(t, "the five to be committed", func() bool { return at() == 15 })
 	reg.arrive(t)
 	if now := at(); now != 15 {
 		t.Errorf("the group had committed 15, and is at %d after its start arrived", now)

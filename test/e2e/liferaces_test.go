@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"context"
 	"errors"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -14,9 +13,6 @@ import (
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/api"
-	"github.com/ringfence/ringfence/commitlog"
-	"github.com/ringfence/ringfence/commitlog/driver"
-	registrypkg "github.com/ringfence/ringfence/registry"
 	registrydriver "github.com/ringfence/ringfence/registry/driver"
 )
 
@@ -29,10 +25,11 @@ type standing struct {
 	before func(registrydriver.Put) bool // which write
 	once   sync.Once
 	during func()
-	after  func()        // is called when it is written
-	enter  bool          // it stands still as it opens its session
-	deaf   time.Duration // it hears of no topic for so long
-	dies   bool          // before it removes the definition of a topic
+	after  func()          // is called when it is written
+	enter  bool            // it stands still as it opens its session
+	deafTo string          // the prefix of which it hears nothing
+	until  <-chan struct{} // this is closed
+	dies   bool            // before it removes the definition of a topic
 }
 
 func (s *standing) OpenSession(ctx context.Context, ttl time.Duration) (registrydriver.Session, error) {
@@ -50,7 +47,7 @@ func (s *standing) Apply(ctx context.Context, txns []registrydriver.Txn) ([]regi
 		return s.Registry.Apply(ctx, txns)
 	}
 	s.once.Do(s.during)
-	res, err := s.Registry.Apply(ctx, txns)
+	res, err := s.Registry.Apply(context.WithoutCancel(ctx), txns)
 	if s.after != nil {
 		s.after()
 	}
@@ -58,10 +55,11 @@ func (s *standing) Apply(ctx context.Context, txns []registrydriver.Txn) ([]regi
 }
 
 func (s *standing) Watch(ctx context.Context, prefix string) (<-chan struct{}, error) {
-	if s.deaf > 0 && strings.HasPrefix(prefix, "topics/") {
-		ch := make(chan struct{})
-		time.AfterFunc(s.deaf, func() { close(ch) })
-		return ch, nil
+	if s.until != nil && strings.HasPrefix(prefix, s.deafTo) {
+		select {
+		case <-s.until:
+		case <-ctx.Done():
+		}
 	}
 	return s.Registry.Watch(ctx, prefix)
 }
@@ -74,17 +72,12 @@ func (s *stores) still(t *testing.T, before func(registrydriver.Put) bool, durin
 
 func (s *stores) standing(t *testing.T, reg *standing) *ringfence.Client {
 	t.Helper()
-	rf, err := ringfence.Open(t.Context(), ringfence.Config{Log: "still:", Registry: "still:", Backends: []ringfence.Backend{{
-		Scheme:  "still",
-		OpenLog: func(context.Context, *url.URL, driver.Options) (*commitlog.Log, error) { return s.log.Open(), nil },
-		OpenRegistry: func(context.Context, *url.URL, registrydriver.Options) (*registrypkg.Registry, error) {
-			reg.Registry = s.reg.Open().Registry
-			return registrypkg.New(reg), nil
-		},
-	}}})
-	must(t, err)
-	t.Cleanup(func() { must(t, rf.Close()) })
-	return rf
+	return s.openAs(t, process{registry: reg.over})
+}
+
+func (s *standing) over(d registrydriver.Registry) registrydriver.Registry {
+	s.Registry = d
+	return s
 }
 
 // marksDeleted says whether a write says that the topic is being deleted.
@@ -270,7 +263,9 @@ func TestAMemberOfAnEarlierTopicChangesNoGroupOfTheNext(t *testing.T) {
 		must(t, err)
 		_, err = rf.Admin().SwitchProduce(t.Context(), "orders")
 		must(t, err)
-		member := s.standing(t, &standing{before: founds, enter: true, deaf: 3 * time.Second, during: func() {
+		heard := make(chan struct{})
+		time.AfterFunc(3*time.Second, func() { close(heard) })
+		member := s.standing(t, &standing{before: founds, enter: true, deafTo: "topics/", until: heard, during: func() {
 			must(t, rf.Admin().DeleteTopic(t.Context(), "orders", nil))
 			must(t, rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 2}))
 			produce(t, rf, "orders", 0, 20, 5)

@@ -20,9 +20,7 @@ func TestAClientGoesOnWithTheNextTopicOfAName(t *testing.T) {
 		mine, other := s.open(t), s.open(t)
 		must := func(err error) {
 			t.Helper()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 		}
 		must(mine.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 4}))
 		produce(t, mine, "orders", 0, 10, 5)
@@ -86,15 +84,9 @@ func produceAsync(ctx context.Context, rf *ringfence.Client, m ringfence.Message
 func TestARetentionThatIsNotTakenIsTold(t *testing.T) {
 	t.Parallel()
 	var said testlog.Buffer
-	rf, err := ringfence.Open(t.Context(), ringfence.Config{Log: "mem:", Registry: "mem:", Logger: said.Logger()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rf.Close()
+	rf := openDir(t, ringfence.Config{Log: "mem:", Registry: "mem:", Logger: said.Logger()})
 	for i, bytes := range []int64{1000, 1000, 500} {
-		if err := rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 1, RetentionBytes: bytes}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 1, RetentionBytes: bytes}))
 		if told := strings.Contains(said.String(), "retention_bytes=1000") && strings.Contains(said.String(), "asked_bytes=500"); told != (i == 2) {
 			t.Errorf("asked %d times, the last time for %d bytes: said %q", i+1, bytes, said.String())
 		}

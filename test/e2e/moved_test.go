@@ -21,9 +21,7 @@ func TestAClientOfTheOldLogLetsGoOfATopicThatMoved(t *testing.T) {
 	rf := s.open(t)
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	must(rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 1}))
 	produce(t, rf, "orders", 0, 5, 1)

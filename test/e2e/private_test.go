@@ -23,17 +23,13 @@ func used(t *testing.T) (dir string, paths []string) {
 		paths = append(paths, path)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return dir, paths
 }
 
 func use(t *testing.T, c ringfence.Config) {
 	t.Helper()
-	if err := tryUse(t, c); err != nil {
-		t.Fatal(err)
-	}
+	must(t, tryUse(t, c))
 }
 
 // tryUse opens a client, makes a topic and stores a record.
@@ -55,9 +51,7 @@ func TestADataDirectoryIsForItsOwnerAlone(t *testing.T) {
 	_, paths := used(t)
 	for _, path := range paths {
 		info, err := os.Lstat(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if info.Mode().Perm()&0o077 != 0 && info.Mode()&fs.ModeSymlink == 0 {
 			t.Errorf("%s is %s; expected that nobody else can open it", path, info.Mode())
 		}
@@ -134,12 +128,5 @@ func TestAnEmptyDirectoryOfOursIsClosedToOthers(t *testing.T) {
 	must(t, err)
 	if info.Mode().Perm() != 0o700 || !strings.Contains(log.String(), "open to other users") {
 		t.Errorf("mode %s, and logged %q; expected 0700, and a line that says so", info.Mode(), log.String())
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

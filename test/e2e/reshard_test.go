@@ -352,7 +352,7 @@ func TestAGrowthThatARegistryForgotGoesOnWhenItIsRepeated(t *testing.T) {
 	forge(t, s, "topics/a", string(main.Value))
 	rewrite(t, s, func(doc map[string]any) { doc["format"], doc["sets"] = 1, before })
 	var told testlog.Buffer
-	rf = s.openWith(t, told.Logger())
+	rf = s.openAs(t, process{logger: told.Logger()})
 	subscribe(t, rf, "billing", h)
 	eventually(t, "that it is told what to do", func() bool { return strings.Contains(told.String(), "add that storage topic again") })
 	grow(t, rf, 2)

@@ -18,18 +18,10 @@ func retained(t *testing.T, topics ...string) *ringfence.Client {
 	t.Helper()
 	dir := t.TempDir()
 	rf, err := ringfence.Open(t.Context(), ringfence.Config{Log: "file://" + dir + "?segment=65536", Registry: "file://" + dir, Durability: ringfence.OS})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := rf.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	must(t, err)
+	t.Cleanup(func() { must(t, rf.Close()) })
 	for _, name := range topics {
-		if err := rf.EnsureTopic(t.Context(), name, ringfence.TopicConfig{Partitions: 1, RetentionBytes: 128 << 10}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rf.EnsureTopic(t.Context(), name, ringfence.TopicConfig{Partitions: 1, RetentionBytes: 128 << 10}))
 	}
 	return rf
 }
@@ -39,18 +31,15 @@ func flood(t *testing.T, rf *ringfence.Client, topic string) {
 	t.Helper()
 	m := ringfence.Message{Value: make([]byte, 8<<10)}
 	for range 100 {
-		if _, err := rf.Produce(t.Context(), topic, m); err != nil {
-			t.Fatal(err)
-		}
+		_, err := rf.Produce(t.Context(), topic, m)
+		must(t, err)
 	}
 }
 
 func first(t *testing.T, rf *ringfence.Client, topic string) int64 {
 	t.Helper()
 	info, err := rf.Admin().DescribeTopic(t.Context(), topic)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return info.Storage[0].Partitions[0].First
 }
 
@@ -77,17 +66,15 @@ func retentionWorks(t *testing.T, rf *ringfence.Client) {
 		before := first(t, rf, "free")
 		flood(t, rf, "held")
 		flood(t, rf, "free")
-		waitFor(t, "retention to trim the free topic", func() bool { return first(t, rf, "free") > before })
+		eventually(t, "retention to trim the free topic", func() bool { return first(t, rf, "free") > before })
 	}
 }
 
 // goesOnWithoutTheGroup wants retention to take of the held topic what only group g has kept.
 func goesOnWithoutTheGroup(t *testing.T, rf *ringfence.Client) {
 	t.Helper()
-	if err := rf.Admin().DeleteGroup(t.Context(), "g", nil); err != nil {
-		t.Fatal(err)
-	}
-	waitFor(t, "retention to go on without the group", func() bool {
+	must(t, rf.Admin().DeleteGroup(t.Context(), "g", nil))
+	eventually(t, "retention to go on without the group", func() bool {
 		flood(t, rf, "held")
 		return first(t, rf, "held") > 5
 	})
@@ -120,23 +107,20 @@ func TestWhatAGroupIsSentBackToIsKept(t *testing.T) {
 	got := newRecorder()
 	flood(t, rf, "held")
 	c := consume(t, rf, "held", "g", got.handle, ringfence.ConsumeOptions{})
-	waitFor(t, "the group to process what retention has left", func() bool {
+	eventually(t, "the group to process what retention has left", func() bool {
 		d, err := rf.Admin().DescribeGroup(t.Context(), "g")
 		return err == nil && len(d.Units) == 1 && len(d.Units[0].Positions) == 1 && d.Units[0].Positions[0].Checkpoint == 100
 	})
 	c.leave(t)
 	to, err := rf.Admin().SeekGroup(t.Context(), "g", ringfence.SeekEarliest, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	retentionWorks(t, rf)
 	if at := first(t, rf, "held"); at > to.Positions[0].Checkpoint {
 		t.Fatalf("the topic begins at %d; its group was sent to %d and has not been there", at, to.Positions[0].Checkpoint)
 	}
-	if _, err := rf.Admin().SeekGroup(t.Context(), "g", ringfence.SeekLatest, nil); err != nil {
-		t.Fatal(err)
-	}
-	waitFor(t, "retention to drop what the group was sent past", func() bool {
+	_, err = rf.Admin().SeekGroup(t.Context(), "g", ringfence.SeekLatest, nil)
+	must(t, err)
+	eventually(t, "retention to drop what the group was sent past", func() bool {
 		flood(t, rf, "held")
 		return first(t, rf, "held") > to.Positions[0].Checkpoint
 	})
@@ -153,7 +137,7 @@ func TestARefusedConsumerHoldsNothing(t *testing.T) {
 	if err := rf.Consume(t.Context(), "foreign", "g", got.handle, nil); !errors.Is(err, ringfence.ErrExists) {
 		t.Fatalf("consume of another topic: %v; expected ErrExists", err)
 	}
-	waitFor(t, "retention to trim the foreign topic", func() bool {
+	eventually(t, "retention to trim the foreign topic", func() bool {
 		flood(t, rf, "foreign")
 		return first(t, rf, "foreign") > 0
 	})
@@ -165,45 +149,29 @@ func TestDamageIsShownAndCanBeSoughtOver(t *testing.T) {
 	dir := t.TempDir()
 	cfg := ringfence.Config{Dir: dir}
 	rf, err := ringfence.Open(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 1, ID: "x"}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 1, ID: "x"}))
 	produce(t, rf, "orders", 0, 1, 1)
 	got := newRecorder()
 	c := consume(t, rf, "orders", "g", got.handle, ringfence.ConsumeOptions{})
 	got.waitFor(t, 1)
 	c.leave(t)
-	if _, err := rf.Produce(t.Context(), "orders", ringfence.Message{Value: []byte("damage-me")}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = rf.Produce(t.Context(), "orders", ringfence.Message{Value: []byte("damage-me")})
+	must(t, err)
 	produce(t, rf, "orders", 2, 3, 1)
-	if err := rf.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, rf.Close())
 	damage(t, filepath.Join(dir, "log", "topics", "orders..0.x", "0000000000000001.seg"), "damage-me")
 
 	rf, err = ringfence.Open(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := rf.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	must(t, err)
+	t.Cleanup(func() { must(t, rf.Close()) })
 	info, err := rf.Admin().DescribeGroup(t.Context(), "g")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if p := info.Units[0].Positions[0]; p.Checkpoint != 1 || p.Lag != 4 || !strings.Contains(p.Damaged, "seek") {
 		t.Errorf("%+v; expected lag 4 and the damage at 1 with its remedy", p)
 	}
-	if _, err := rf.Admin().SeekGroup(t.Context(), "g", ringfence.SeekOffset(2), nil); err != nil {
-		t.Fatal(err)
-	}
+	_, err = rf.Admin().SeekGroup(t.Context(), "g", ringfence.SeekOffset(2), nil)
+	must(t, err)
 	c = consume(t, rf, "orders", "g", got.handle, ringfence.ConsumeOptions{})
 	got.waitFor(t, 4)
 	c.leave(t)
@@ -213,15 +181,11 @@ func TestDamageIsShownAndCanBeSoughtOver(t *testing.T) {
 func damage(t *testing.T, name, text string) {
 	t.Helper()
 	b, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	i := bytes.Index(b, []byte(text))
 	if i < 0 {
 		t.Fatalf("%s does not hold %q", name, text)
 	}
 	b[i] ^= 1
-	if err := os.WriteFile(name, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(name, b, 0o600))
 }

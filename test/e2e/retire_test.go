@@ -15,26 +15,12 @@ import (
 	"github.com/ringfence/ringfence/api"
 )
 
-// eventually waits for something that a store or a process does by itself.
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for limit := time.After(time.Minute); !done(); {
-		select {
-		case <-limit:
-			t.Fatalf("not within a minute: %s", what)
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
-}
-
 // retire retires what can be, until storage topic i was.
 func retire(t *testing.T, rf *ringfence.Client, i int) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("storage topic %d is retired", i), func() bool {
 		r, err := rf.Admin().RetireStorage(t.Context(), "a", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return slices.Contains(r.Retired, i)
 	})
 }
@@ -101,7 +87,7 @@ func retired3(t *testing.T, open func() *ringfence.Client) {
 	src.send(t, other, 3)
 	stop := l.member(t, rf, "m")
 	for _, partitions := range []int{4, 8} {
-		growTopic(t, rf, partitions)
+		grow(t, rf, partitions)
 		src.send(t, rf, 3)
 		l.wait(t, growKeys*src.sent)
 	}
@@ -141,7 +127,7 @@ func retired3(t *testing.T, open func() *ringfence.Client) {
 	if len(g.Units) != 8 || g.Units[0].Unit != 6 {
 		t.Errorf("%+v", g)
 	}
-	growTopic(t, rf, 3)
+	grow(t, rf, 3)
 	src.send(t, other, 3)
 	l.wait(t, growKeys*src.sent)
 
@@ -179,7 +165,7 @@ func TestMembersRetireStorageTopics(t *testing.T) {
 				var src source
 				for _, partitions := range []int{4, 2, 3} {
 					src.send(t, rf, 6) // some 800 bytes
-					growTopic(t, rf, partitions)
+					grow(t, rf, partitions)
 				}
 				src.send(t, rf, 6)
 				l.wait(t, growKeys*src.sent)
@@ -237,7 +223,7 @@ func TestRetirementBehindABusyTopicKeepsTheOrder(t *testing.T) {
 		}()
 		const rounds = 8
 		for i := range rounds {
-			growTopic(t, clients[i%2], 2+i%3)
+			grow(t, clients[i%2], 2+i%3)
 			src.send(t, clients[(i/2)%2], 2)
 			next := l.member(t, clients[i%2], fmt.Sprintf("m%d", i+1))
 			stops[0]()

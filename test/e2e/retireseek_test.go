@@ -1,19 +1,13 @@
 package e2e_test
 
 import (
-	"context"
 	"errors"
-	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/admin"
-	"github.com/ringfence/ringfence/commitlog"
-	"github.com/ringfence/ringfence/commitlog/driver"
-	"github.com/ringfence/ringfence/registry"
-	registrydriver "github.com/ringfence/ringfence/registry/driver"
 )
 
 // A seek that is stopped just before it writes does not send the group to what went meanwhile and say
@@ -44,23 +38,13 @@ func TestASeekThatWasStoppedDoesNotLeadToWhatIsGone(t *testing.T) {
 			s := newStores()
 			h := s.reg.Open()
 			rf := s.open(t)
-			slow, err := ringfence.Open(t.Context(), ringfence.Config{Log: "slow:", Registry: "slow:", Backends: []ringfence.Backend{{
-				Scheme: "slow",
-				OpenLog: func(context.Context, *url.URL, driver.Options) (*commitlog.Log, error) {
-					return s.log.Open(), nil
-				},
-				OpenRegistry: func(context.Context, *url.URL, registrydriver.Options) (*registry.Registry, error) {
-					return h.Registry, nil
-				},
-			}}})
-			must(t, err)
-			defer slow.Close()
+			slow := s.openAs(t, process{handle: h})
 			must(t, rf.EnsureTopic(t.Context(), "a", ringfence.TopicConfig{Partitions: 1}))
 			l := newTallies()
 			var src source
 			src.send(t, rf, 2)
 			stop := l.member(t, rf, "m")
-			growTopic(t, rf, 1)
+			grow(t, rf, 1)
 			src.send(t, rf, 2)
 			l.wait(t, growKeys*src.sent)
 			stop()

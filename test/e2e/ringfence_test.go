@@ -17,16 +17,6 @@ import (
 	registrydriver "github.com/ringfence/ringfence/registry/driver"
 )
 
-func newTopic(t *testing.T, partitions int) (*stores, *ringfence.Client) {
-	t.Helper()
-	s := newStores()
-	rf := s.open(t)
-	if err := rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: partitions}); err != nil {
-		t.Fatal(err)
-	}
-	return s, rf
-}
-
 func TestMembersShareATopicWithoutLossDuplicateOrDisorder(t *testing.T) {
 	t.Parallel()
 	s, rf := newTopic(t, 8)
@@ -84,7 +74,7 @@ func TestLatestIsWhereTheGroupWasMadeNotWhereItIsRestarted(t *testing.T) {
 	opts.Events.Assigned = func(int, int64, string, string) { assigned <- struct{}{} }
 	c := consume(t, rf, "orders", "g", got.handle, opts)
 	<-assigned
-	waitFor(t, "the start to be stored", func() bool {
+	eventually(t, "the start to be stored", func() bool {
 		info, err := rf.Admin().DescribeGroup(t.Context(), "g")
 		return err == nil && info.Units[0].Positions[0].Checkpoint == 10
 	})
@@ -103,9 +93,8 @@ func TestSeekSendsALiveGroupBack(t *testing.T) {
 	got := newRecorder()
 	c := consume(t, rf, "orders", "g", got.handle, ringfence.ConsumeOptions{})
 	got.waitFor(t, 40)
-	if _, err := rf.Admin().SeekGroup(t.Context(), "g", ringfence.SeekEarliest, nil); err != nil {
-		t.Fatal(err)
-	}
+	_, err := rf.Admin().SeekGroup(t.Context(), "g", ringfence.SeekEarliest, nil)
+	must(t, err)
 	got.waitFor(t, 80)
 	c.leave(t)
 	if _, err := rf.Admin().SeekGroup(t.Context(), "g", ringfence.SeekOffset(1000), nil); !errors.Is(err, ringfence.ErrInvalid) {
@@ -121,22 +110,16 @@ func TestPauseStopsIntakeUntilResume(t *testing.T) {
 		c := consume(t, rf, "orders", "g", got.handle, ringfence.ConsumeOptions{})
 		produce(t, rf, "orders", 0, 10, 3)
 		got.waitFor(t, 10)
-		if err := rf.Admin().PauseGroup(t.Context(), "g", nil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rf.Admin().PauseGroup(t.Context(), "g", nil))
 		synctest.Wait() // the pause is where it has to be
 		produce(t, rf, "orders", 10, 10, 3)
 		time.Sleep(time.Minute)
 		info, err := rf.Admin().DescribeGroup(t.Context(), "g")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got.count() != 10 || info.Lag != 10 || !info.Paused {
 			t.Errorf("%d messages were handled, lag %d, paused %t; expected 10, 10 and true", got.count(), info.Lag, info.Paused)
 		}
-		if err := rf.Admin().ResumeGroup(t.Context(), "g", nil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rf.Admin().ResumeGroup(t.Context(), "g", nil))
 		got.waitFor(t, 20)
 		c.leave(t)
 	})
@@ -151,13 +134,10 @@ func TestLagAndAgeNeedNoLiveMember(t *testing.T) {
 	got.waitFor(t, 10)
 	c.leave(t)
 	old := time.Now().Add(-time.Hour)
-	if _, err := rf.Produce(t.Context(), "orders", ringfence.Message{Key: []byte("x"), Timestamp: old}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := rf.Produce(t.Context(), "orders", ringfence.Message{Key: []byte("x"), Timestamp: old})
+	must(t, err)
 	info, err := rf.Admin().DescribeGroup(t.Context(), "g")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if info.Lag != 1 || len(info.Members) != 0 {
 		t.Errorf("lag %d with %d members; expected 1 with none", info.Lag, len(info.Members))
 	}
@@ -178,9 +158,7 @@ func TestATopicInUseIsNotDeletedByAccident(t *testing.T) {
 	if !errors.Is(err, ringfence.ErrConflict) || !strings.Contains(err.Error(), "g") {
 		t.Fatalf("delete: %v; expected ErrConflict that names the group", err)
 	}
-	if err := rf.Admin().DeleteTopic(t.Context(), "orders", &admin.DeleteTopicOptions{Force: true}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, rf.Admin().DeleteTopic(t.Context(), "orders", &admin.DeleteTopicOptions{Force: true}))
 	if _, err := rf.Admin().DescribeTopic(t.Context(), "orders"); !errors.Is(err, ringfence.ErrNotFound) {
 		t.Errorf("describe after delete: %v; expected ErrNotFound", err)
 	}
@@ -248,18 +226,6 @@ func TestTheNewestStartOfAMemberWins(t *testing.T) {
 	produce(t, rf, "orders", 0, 4, 4)
 	got.waitFor(t, 4)
 	next.leave(t)
-}
-
-// waitFor polls a condition that nothing signals.
-func waitFor(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for !ok() {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
 }
 
 func TestErrorsOfOpenShowNoSecret(t *testing.T) {

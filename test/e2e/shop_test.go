@@ -52,9 +52,7 @@ func newShopIn(t *testing.T, store string, partitions, messages, keys int) (*sho
 	case "mariadb":
 		s.registry = testserver.URL(t, store)
 		u, err := url.Parse(s.registry)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		c := mysql.NewConfig()
 		c.Net, c.Addr, c.DBName, c.User = "tcp", u.Host, strings.TrimPrefix(u.Path, "/"), u.User.Username()
 		c.Passwd, _ = u.User.Password()
@@ -63,20 +61,15 @@ func newShopIn(t *testing.T, store string, partitions, messages, keys int) (*sho
 	}
 	rf := s.open(t)
 	db, err := sql.Open(driver, source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		_, _ = db.Exec("DROP TABLE " + s.table)
 		db.Close()
 	})
-	if _, err := db.Exec("CREATE TABLE " + s.table + " (n " + number + ", k TEXT, v TEXT)"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = db.Exec("CREATE TABLE " + s.table + " (n " + number + ", k TEXT, v TEXT)")
+	must(t, err)
 	s.db = db
-	if err := rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: partitions}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: partitions}))
 	produce(t, rf, "orders", 0, messages, keys)
 	return s, rf
 }
@@ -91,9 +84,7 @@ func (s *shop) open(t *testing.T) *ringfence.Client {
 			{Scheme: "sqlite", OpenRegistry: sqlregistry.OpenURL},
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { rf.Close() })
 	return rf
 }
@@ -129,29 +120,23 @@ func (s *shop) handle(ctx context.Context, m *ringfence.Message) error {
 func (s *shop) sold(t *testing.T) (byKey map[string][]string, total int) {
 	t.Helper()
 	rows, err := s.db.Query("SELECT k, v FROM " + s.table + " ORDER BY n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer rows.Close()
 	byKey = make(map[string][]string)
 	for rows.Next() {
 		var k, v string
-		if err := rows.Scan(&k, &v); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rows.Scan(&k, &v))
 		byKey[k] = append(byKey[k], v)
 		total++
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, rows.Err())
 	return byKey, total
 }
 
 // await waits until the group has processed everything.
 func (s *shop) await(t *testing.T, rf *ringfence.Client) {
 	t.Helper()
-	waitFor(t, "the group to reach the end", func() bool {
+	eventually(t, "the group to reach the end", func() bool {
 		g, err := rf.Admin().DescribeGroup(t.Context(), "g")
 		return err == nil && g.Lag == 0
 	})

@@ -4,80 +4,52 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/admin"
-	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
-	"github.com/ringfence/ringfence/commitlog/memlog"
-	registrypkg "github.com/ringfence/ringfence/registry"
 	registrydriver "github.com/ringfence/ringfence/registry/driver"
-	"github.com/ringfence/ringfence/registry/memregistry"
 )
 
-// stalled is a registry whose process stands still as it is about to write about a group for the first time.
-type stalled struct {
-	registrydriver.Registry
-	group  string
-	once   sync.Once
-	during func()
-	wrote  chan struct{} // closed when it has
-}
-
-// Watch tells of definitions only then.
-func (s *stalled) Watch(ctx context.Context, prefix string) (<-chan struct{}, error) {
-	if strings.HasPrefix(prefix, "subscriptions/") {
-		select {
-		case <-s.wrote:
-		case <-ctx.Done():
-		}
-	}
-	return s.Registry.Watch(ctx, prefix)
-}
-
-func (s *stalled) Apply(ctx context.Context, txns []registrydriver.Txn) ([]registrydriver.Result, error) {
-	if !slices.ContainsFunc(txns, func(txn registrydriver.Txn) bool {
-		return slices.ContainsFunc(txn.Puts, func(p registrydriver.Put) bool { return strings.Contains(p.Key, s.group) })
-	}) {
-		return s.Registry.Apply(ctx, txns)
-	}
-	s.once.Do(s.during)
-	out, err := s.Registry.Apply(context.WithoutCancel(ctx), txns)
-	select {
-	case <-s.wrote:
-	default:
-		close(s.wrote) // writes of a group come one after the other
-	}
-	return out, err
-}
-
-// holders are the groups that hold something of a topic.
+// holders are the groups that hold something of a topic, in stores that several processes open.
 type holders struct {
-	driver.Log
+	*stores
 	mu     sync.Mutex
 	held   map[string]int64
 	during func() // is called once, before the next hold is stored; nil: nothing is
 }
 
-type holdersTopic struct {
+type heldLog struct {
+	driver.Log
+	of *holders
+}
+
+type heldTopic struct {
 	driver.Topic
 	of *holders
 }
 
-func (l *holders) OpenTopic(ctx context.Context, name string) (driver.Topic, error) {
+func newHolders() *holders { return &holders{stores: newStores(), held: map[string]int64{}} }
+
+// openAs opens the stores, and notes what is held there.
+func (h *holders) openAs(t *testing.T, p process) *ringfence.Client {
+	t.Helper()
+	p.log = func(d driver.Log) driver.Log { return heldLog{d, h} }
+	return h.stores.openAs(t, p)
+}
+
+func (l heldLog) OpenTopic(ctx context.Context, name string) (driver.Topic, error) {
 	t, err := l.Log.OpenTopic(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	return holdersTopic{t, l}, nil
+	return heldTopic{t, l.of}, nil
 }
 
-func (t holdersTopic) Hold(ctx context.Context, name string, offsets []int64) error {
+func (t heldTopic) Hold(ctx context.Context, name string, offsets []int64) error {
 	t.of.mu.Lock()
 	during := t.of.during
 	t.of.during = nil
@@ -93,51 +65,41 @@ func (t holdersTopic) Hold(ctx context.Context, name string, offsets []int64) er
 	return t.Topic.Hold(ctx, name, offsets)
 }
 
-func (l *holders) all() map[string]int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return maps.Clone(l.held)
+func (h *holders) all() map[string]int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return maps.Clone(h.held)
 }
 
-// heldStores are stores of which is known what is held.
-func heldStores() (*holders, func(*testing.T, func(registrydriver.Registry) registrydriver.Registry) *ringfence.Client) {
-	log, reg := &holders{Log: memlog.NewStore(nil).Driver(), held: map[string]int64{}}, memregistry.NewStore()
-	return log, func(t *testing.T, wrap func(registrydriver.Registry) registrydriver.Registry) *ringfence.Client {
-		t.Helper()
-		rf, err := ringfence.Open(t.Context(), ringfence.Config{Log: "held:", Registry: "held:", Backends: []ringfence.Backend{{
-			Scheme: "held",
-			OpenLog: func(context.Context, *url.URL, driver.Options) (*commitlog.Log, error) {
-				return commitlog.New(log), nil
-			},
-			OpenRegistry: func(context.Context, *url.URL, registrydriver.Options) (*registrypkg.Registry, error) {
-				if wrap == nil {
-					return reg.Open().Registry, nil
-				}
-				return registrypkg.New(wrap(reg.Open().Registry)), nil
-			},
-		}}})
-		must(t, err)
-		t.Cleanup(func() { must(t, rf.Close()) })
-		return rf
-	}
+// beforeNext has something happen before the next hold is stored.
+func (h *holders) beforeNext(during func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.during = during
 }
+
+var limitedTopic = ringfence.TopicConfig{Partitions: 1, RetentionBytes: 1 << 20}
 
 // A member that stands still as it joins makes the group anew of a subscription that was deleted meanwhile. Neither
 // the group stays, nor what it held: nobody would ever let the topic drop a record again.
 func TestAMemberOfADeletedSubscriptionHoldsNothing(t *testing.T) {
 	t.Parallel()
-	log, open := heldStores()
-	boss := open(t, nil)
-	must(t, boss.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 1, RetentionBytes: 1 << 20}))
+	h := newHolders()
+	boss := h.openAs(t, process{})
+	must(t, boss.EnsureTopic(t.Context(), "orders", limitedTopic))
 	info, err := boss.Admin().CreateSubscription(t.Context(), "billing", admin.SubscriptionConfig{Topic: "orders"})
 	must(t, err)
-	member := open(t, func(d registrydriver.Registry) registrydriver.Registry {
-		return &stalled{Registry: d, wrote: make(chan struct{}), group: info.Group(), during: func() {
+	wrote := make(chan struct{})
+	slow := &standing{
+		before: func(p registrydriver.Put) bool { return strings.Contains(p.Key, info.Group()) },
+		during: func() {
 			if err := boss.Admin().DeleteSubscription(t.Context(), "billing", &admin.DeleteSubscriptionOptions{Force: true}); err != nil {
 				t.Error(err)
 			}
-		}}
-	})
+		},
+		after: sync.OnceFunc(func() { close(wrote) }), deafTo: "subscriptions/", until: wrote,
+	}
+	member := h.openAs(t, process{registry: slow.over})
 	err = member.Subscribe(t.Context(), "billing", func(context.Context, *ringfence.Message) error { return nil }, nil)
 	if !errors.Is(err, ringfence.ErrNotFound) {
 		t.Errorf("it ended with %v", err)
@@ -147,7 +109,7 @@ func TestAMemberOfADeletedSubscriptionHoldsNothing(t *testing.T) {
 	if len(groups) > 0 {
 		t.Errorf("there is %+v", groups)
 	}
-	if held := log.all(); len(held) > 0 {
+	if held := h.all(); len(held) > 0 {
 		t.Errorf("of the topic %v is held", held)
 	}
 }
@@ -155,25 +117,23 @@ func TestAMemberOfADeletedSubscriptionHoldsNothing(t *testing.T) {
 // Nobody lives in a group whose last member is about to store what it holds for the last time: so it can be deleted.
 func TestAGroupThatIsDeletedAsItsMemberEndsHoldsNothing(t *testing.T) {
 	t.Parallel()
-	log, open := heldStores()
-	boss, member := open(t, nil), open(t, nil)
-	must(t, boss.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 1, RetentionBytes: 1 << 20}))
+	h := newHolders()
+	boss, member := h.openAs(t, process{}), h.openAs(t, process{})
+	must(t, boss.EnsureTopic(t.Context(), "orders", limitedTopic))
 	produce(t, boss, "orders", 0, 1, 1)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	err := member.Consume(ctx, "orders", "ledger", func(context.Context, *ringfence.Message) error {
-		log.mu.Lock()
-		defer log.mu.Unlock()
-		log.during = func() {
+		h.beforeNext(func() {
 			if err := boss.Admin().DeleteGroup(t.Context(), "ledger", nil); err != nil {
 				t.Error(err)
 			}
-		}
+		})
 		stop()
 		return nil
 	}, nil)
 	must(t, err)
-	if held := log.all(); len(held) > 0 {
+	if held := h.all(); len(held) > 0 {
 		t.Errorf("of the topic %v is held", held)
 	}
 }
@@ -182,9 +142,9 @@ func TestAGroupThatIsDeletedAsItsMemberEndsHoldsNothing(t *testing.T) {
 // by some records and has no members again: retention keeps what that needs.
 func TestADeletionReleasesNothingOfTheNextGroup(t *testing.T) {
 	t.Parallel()
-	log, open := heldStores()
-	boss, deleter := open(t, nil), open(t, nil)
-	must(t, boss.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 1, RetentionBytes: 1 << 20}))
+	h := newHolders()
+	boss, deleter := h.openAs(t, process{}), h.openAs(t, process{})
+	must(t, boss.EnsureTopic(t.Context(), "orders", limitedTopic))
 	produce(t, boss, "orders", 0, 10, 1)
 	some := func(n int) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -200,15 +160,13 @@ func TestADeletionReleasesNothingOfTheNextGroup(t *testing.T) {
 		}, &ringfence.ConsumeOptions{Concurrency: 1}))
 	}
 	some(10)
-	log.mu.Lock()
-	log.during = func() { some(3) }
-	log.mu.Unlock()
+	h.beforeNext(func() { some(3) })
 	must(t, deleter.Admin().DeleteGroup(t.Context(), "ledger", nil))
-	if held := log.all(); held["ledger"] != 3 {
+	if held := h.all(); held["ledger"] != 3 {
 		t.Errorf("of the topic %v is held", held)
 	}
 	must(t, deleter.Admin().DeleteGroup(t.Context(), "ledger", nil))
-	if held := log.all(); len(held) > 0 {
+	if held := h.all(); len(held) > 0 {
 		t.Errorf("without a group %v is held", held)
 	}
 }
@@ -233,26 +191,46 @@ func TestATurnOfADeletedSubscriptionLeavesNothing(t *testing.T) {
 	s, boss := newTopic(t, 2)
 	_, err := boss.Admin().CreateSubscription(t.Context(), "billing", admin.SubscriptionConfig{Topic: "orders"})
 	must(t, err)
-	log := &stalledMaker{Log: s.log.Driver(), during: func() {
-		if err := boss.Admin().DeleteSubscription(t.Context(), "billing", nil); err != nil {
-			t.Error(err)
-		}
-	}}
-	slow, err := ringfence.Open(t.Context(), ringfence.Config{Log: "slow:", Registry: "slow:", Backends: []ringfence.Backend{{
-		Scheme: "slow",
-		OpenLog: func(context.Context, *url.URL, driver.Options) (*commitlog.Log, error) {
-			return commitlog.New(log), nil
-		},
-		OpenRegistry: func(context.Context, *url.URL, registrydriver.Options) (*registrypkg.Registry, error) {
-			return s.reg.Open().Registry, nil
-		},
-	}}})
-	must(t, err)
-	defer func() { must(t, slow.Close()) }()
+	slow := s.openAs(t, process{log: func(d driver.Log) driver.Log {
+		return &stalledMaker{Log: d, during: func() {
+			if err := boss.Admin().DeleteSubscription(t.Context(), "billing", nil); err != nil {
+				t.Error(err)
+			}
+		}}
+	}})
 	if _, err = slow.Admin().ReshardSubscription(t.Context(), "billing", 1, nil); !errors.Is(err, ringfence.ErrNotFound) {
 		t.Errorf("the turn ended with %v", err)
 	}
 	if have := s.of(t, "billing"); len(have) > 0 {
 		t.Errorf("there is %q", have)
+	}
+}
+
+// The hold comes first: what is dropped between the seek and a later hold is what the group was sent
+// to. And what was dropped before the hold is not where it is sent.
+func TestSeekHoldsBeforeItMoves(t *testing.T) {
+	t.Parallel()
+	h := newHolders()
+	reg := h.reg.Open()
+	rf := h.openAs(t, process{handle: reg})
+	must(t, rf.EnsureTopic(t.Context(), "orders", limitedTopic))
+	produce(t, rf, "orders", 0, 10, 1)
+	consumeAll(t, rf, 10)
+	if at := h.all()["ledger"]; at != 10 {
+		t.Fatalf("the group holds what lies from %d on; expected 10", at)
+	}
+	h.beforeNext(func() { must(t, raw(t, h.stores, rf, "orders").Trim(t.Context(), 0, 4)) })
+	reg.OnApply(func(keys []string) error {
+		for _, k := range keys {
+			if at := h.all()["ledger"]; strings.Contains(k, "/owner") && at > 4 {
+				t.Errorf("%s is written while only what lies from %d on is held", k, at)
+			}
+		}
+		return nil
+	})
+	to, err := rf.Admin().SeekGroup(t.Context(), "ledger", ringfence.SeekEarliest, nil)
+	reg.OnApply(nil)
+	if at := h.all()["ledger"]; err != nil || to.Positions[0].Checkpoint != 4 || at != 4 {
+		t.Errorf("sent to %+v, %v, while what lies from %d on is held; expected 4, the first that is left", to, err, at)
 	}
 }

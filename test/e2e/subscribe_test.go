@@ -13,7 +13,6 @@ import (
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/api"
-	"github.com/ringfence/ringfence/group/protocol"
 )
 
 // delivered notes what a handler of a subscription was given and what it took.
@@ -90,9 +89,8 @@ func newSubscriptionOf(t *testing.T, partitions int, c admin.SubscriptionConfig)
 	t.Helper()
 	_, rf := newTopic(t, partitions)
 	c.Topic = "orders"
-	if _, err := rf.Admin().CreateSubscription(t.Context(), "billing", c); err != nil {
-		t.Fatal(err)
-	}
+	_, err := rf.Admin().CreateSubscription(t.Context(), "billing", c)
+	must(t, err)
 	return rf
 }
 
@@ -173,36 +171,6 @@ func TestAPoisonRecordBlocksItsKeyUntilItIsRedriven(t *testing.T) {
 	})
 }
 
-func TestAFailingRecordIsDeliveredInTheEndBeforeItsFollowers(t *testing.T) {
-	t.Parallel()
-	for _, hold := range []time.Duration{-1, time.Hour} {
-		t.Run(fmt.Sprint(hold), func(t *testing.T) {
-			t.Parallel()
-			rf := newSubscription(t, admin.SubscriptionConfig{Retry: admin.Retry{Initial: time.Millisecond, Max: 5 * time.Millisecond, Attempts: 100}, Hold: hold})
-			produce(t, rf, "orders", 0, 200, 4)
-			var d delivered
-			subscribe(t, rf, "billing", d.handler(func(m *ringfence.Message) error {
-				if d.tries[string(m.Value)]%4 != 0 && len(m.Value) == 2 {
-					return ringfence.RetryAfter(errors.New("not yet"), 2*time.Millisecond)
-				}
-				return nil
-			}))
-			eventually(t, "all", func() bool {
-				n := 0
-				for k := range 4 {
-					n += len(d.of(fmt.Sprintf("k%d", k)))
-				}
-				return n >= 200
-			})
-			for k := range 4 {
-				if got, want := d.of(fmt.Sprintf("k%d", k)), every(200, 4, k); !slices.Equal(got, want) {
-					t.Errorf("k%d: %v; want %v", k, got, want)
-				}
-			}
-		})
-	}
-}
-
 func TestAPermanentErrorIsADeadLetterAtOnceThatMayBeSkipped(t *testing.T) {
 	t.Parallel()
 	rf := newSubscription(t, admin.SubscriptionConfig{DeadLetters: api.SkipRecord})
@@ -248,48 +216,6 @@ func TestASubscriptionKeepsItsTopicAndOrder(t *testing.T) {
 	}
 	if err := rf.Subscribe(t.Context(), "mails", func(context.Context, *ringfence.Message) error { return nil }, nil); !errors.Is(err, ringfence.ErrNotFound) {
 		t.Errorf("an unknown subscription: %v", err)
-	}
-}
-
-func TestTheJournalIsNotReadFromItsBeginningForEver(t *testing.T) {
-	t.Parallel()
-	rf := newSubscription(t, admin.SubscriptionConfig{Retry: admin.Retry{Initial: time.Millisecond, Max: time.Millisecond}, Hold: -1})
-	var d delivered
-	h := d.handler(func(m *ringfence.Message) error {
-		if m.Attempt == 1 {
-			return errors.New("not at first")
-		}
-		return nil
-	})
-	stop := subscribe(t, rf, "billing", h)
-	info, err := rf.Admin().GetSubscription(t.Context(), "billing")
-	must(t, err)
-	g, err := protocol.NewGroup(rf.Registry(), info.Group())
-	must(t, err)
-	from := func(unit int) int64 {
-		st, err := g.Load(t.Context(), true)
-		must(t, err)
-		if unit >= len(st.Units) || st.Units[unit].Checkpoint == nil {
-			return 0
-		}
-		return st.Units[unit].Checkpoint.From
-	}
-	sent := 0
-	eventually(t, "both shards need only the end of their journals", func() bool {
-		produce(t, rf, "orders", sent, 40, 8)
-		sent += 40
-		return from(0) > 0 && from(1) > 0
-	})
-	stop()
-	subscribe(t, rf, "billing", h)
-	produce(t, rf, "orders", sent, 40, 8)
-	sent += 40
-	for k := range 8 {
-		key := fmt.Sprintf("k%d", k)
-		eventually(t, "all of "+key, func() bool { return len(d.of(key)) == sent/8 })
-		if got, want := d.of(key), every(sent, 8, k); !slices.Equal(got, want) {
-			t.Errorf("%s: %v; want %v", key, got, want)
-		}
 	}
 }
 

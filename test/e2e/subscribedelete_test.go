@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -12,9 +11,6 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/admin"
-	"github.com/ringfence/ringfence/commitlog"
-	"github.com/ringfence/ringfence/commitlog/driver"
-	registrypkg "github.com/ringfence/ringfence/registry"
 	registrydriver "github.com/ringfence/ringfence/registry/driver"
 )
 
@@ -50,20 +46,14 @@ func cutDeletion(t *testing.T, s *stores, n int, after bool) (cut bool) {
 	ctx, die := context.WithCancel(t.Context())
 	defer die()
 	m := &mortal{left: n, after: after, die: die}
-	rf, err := ringfence.Open(t.Context(), ringfence.Config{Log: "shared:", Registry: "shared:", Backends: []ringfence.Backend{{
-		Scheme:  "shared",
-		OpenLog: func(context.Context, *url.URL, driver.Options) (*commitlog.Log, error) { return s.log.Open(), nil },
-		OpenRegistry: func(context.Context, *url.URL, registrydriver.Options) (*registrypkg.Registry, error) {
-			m.Registry = s.reg.Open().Registry
-			return registrypkg.New(m), nil
-		},
-	}}})
-	must(t, err)
-	err = rf.Admin().DeleteSubscription(ctx, "billing", &admin.DeleteSubscriptionOptions{Force: true})
+	rf := s.openAs(t, process{registry: func(d registrydriver.Registry) registrydriver.Registry {
+		m.Registry = d
+		return m
+	}})
+	err := rf.Admin().DeleteSubscription(ctx, "billing", &admin.DeleteSubscriptionOptions{Force: true})
 	if (err != nil) != (ctx.Err() != nil) {
 		t.Errorf("dead: %t, the deletion: %v", ctx.Err() != nil, err)
 	}
-	must(t, rf.Close())
 	return err != nil
 }
 

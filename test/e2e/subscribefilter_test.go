@@ -23,9 +23,8 @@ func TestOnlyWhatTheFilterIsTrueOfIsDelivered(t *testing.T) {
 		if value == `{"n":6}` {
 			m.Headers = []ringfence.Header{{Name: "skip", Value: []byte("yes")}}
 		}
-		if _, err := rf.Produce(t.Context(), "orders", m); err != nil {
-			t.Fatal(err)
-		}
+		_, err := rf.Produce(t.Context(), "orders", m)
+		must(t, err)
 	}
 	var d delivered
 	subscribe(t, rf, "billing", d.handler(func(*ringfence.Message) error { return nil }))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"testing"
 	"time"
 
@@ -14,18 +13,14 @@ import (
 	"github.com/ringfence/ringfence/group/protocol"
 )
 
-// Environment of a process that fails a record three times, and then hangs over it.
-const holderDir = "RINGFENCE_TEST_HOLDER_DIR"
-
 // TestHolderProcess is no test but the body of the process of the one below.
 func TestHolderProcess(t *testing.T) {
-	dir := os.Getenv(holderDir)
+	dir := os.Getenv(processDir)
 	if dir == "" {
 		return // an ordinary run
 	}
-	rf, err := ringfence.Open(t.Context(), ringfence.Config{Dir: dir})
-	must(t, err)
-	err = rf.Subscribe(t.Context(), "billing", func(ctx context.Context, m *ringfence.Message) error {
+	rf := openDir(t, ringfence.Config{Dir: dir})
+	err := rf.Subscribe(t.Context(), "billing", func(ctx context.Context, m *ringfence.Message) error {
 		if m.Attempt == 4 {
 			<-ctx.Done()
 		}
@@ -38,9 +33,7 @@ func TestHolderProcess(t *testing.T) {
 func TestAttemptsAtAHeldRecordSurviveACrash(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	rf, err := ringfence.Open(t.Context(), ringfence.Config{Dir: dir})
-	must(t, err)
-	t.Cleanup(func() { _ = rf.Close() }) // after the member has ended
+	rf := openDir(t, ringfence.Config{Dir: dir})
 	must(t, rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 1}))
 	info, err := rf.Admin().CreateSubscription(t.Context(), "billing", admin.SubscriptionConfig{
 		Topic: "orders", Retry: admin.Retry{Initial: time.Millisecond, Max: time.Millisecond, Attempts: 5}, Hold: 24 * time.Hour,
@@ -49,8 +42,7 @@ func TestAttemptsAtAHeldRecordSurviveACrash(t *testing.T) {
 	before := time.Now().Truncate(time.Millisecond)
 	produce(t, rf, "orders", 0, 1, 1)
 
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestHolderProcess$")
-	cmd.Env = append(os.Environ(), holderDir+"="+dir)
+	cmd := spawn(t, "TestHolderProcess", dir)
 	must(t, cmd.Start())
 	g, err := protocol.NewGroup(rf.Registry(), info.Group())
 	must(t, err)
@@ -64,8 +56,7 @@ func TestAttemptsAtAHeldRecordSurviveACrash(t *testing.T) {
 		return len(failing) == 1 && failing[0].Attempts == 3
 	})
 	failed := time.Now()
-	must(t, cmd.Process.Kill())
-	_ = cmd.Wait() // killed is no news
+	kill(t, cmd)
 
 	var d delivered
 	subscribe(t, rf, "billing", d.handler(func(*ringfence.Message) error { return errors.New("never") }))

@@ -74,7 +74,7 @@ func TestWhatWasParkedOfARetiredStorageTopicIsTold(t *testing.T) {
 	t.Parallel()
 	var told testlog.Buffer
 	s := newStores()
-	rf := s.openWith(t, told.Logger())
+	rf := s.openAs(t, process{logger: told.Logger()})
 	must(t, rf.EnsureTopic(t.Context(), "a", ringfence.TopicConfig{Partitions: 1}))
 	d, err := rf.Admin().CreateSubscription(t.Context(), "billing", admin.SubscriptionConfig{Topic: "a"})
 	must(t, err)

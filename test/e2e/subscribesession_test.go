@@ -15,25 +15,17 @@ import (
 	"github.com/ringfence/ringfence/admin"
 )
 
-// Environment of a process that delivers many subscriptions.
-const manyDir = "RINGFENCE_TEST_MANY_DIR"
-
 const many = 30 // subscriptions
 
 // TestProcessOfManySubscriptions is no test but the body of the processes of the one below.
 func TestProcessOfManySubscriptions(t *testing.T) {
-	dir := os.Getenv(manyDir)
+	dir := os.Getenv(processDir)
 	if dir == "" {
 		return // an ordinary run
 	}
-	rf, err := ringfence.Open(t.Context(), ringfence.Config{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	rf := openDir(t, ringfence.Config{Dir: dir})
 	seen, err := os.OpenFile(filepath.Join(filepath.Dir(dir), "seen"), os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var wg sync.WaitGroup
 	for i := range many {
 		wg.Go(func() {
@@ -54,28 +46,16 @@ func TestSubscriptionsOfAKilledProcessAreAllTakenOver(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	seen := filepath.Join(filepath.Dir(dir), "seen")
-	if err := os.WriteFile(seen, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	rf, err := ringfence.Open(t.Context(), ringfence.Config{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = rf.Close() }()
-	if err := rf.EnsureTopic(t.Context(), "payments", ringfence.TopicConfig{Partitions: 2}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(seen, nil, 0o600))
+	rf := openDir(t, ringfence.Config{Dir: dir})
+	must(t, rf.EnsureTopic(t.Context(), "payments", ringfence.TopicConfig{Partitions: 2}))
 	for i := range many {
-		if _, err := rf.Admin().CreateSubscription(t.Context(), fmt.Sprint("s", i), admin.SubscriptionConfig{Topic: "payments"}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := rf.Admin().CreateSubscription(t.Context(), fmt.Sprint("s", i), admin.SubscriptionConfig{Topic: "payments"})
+		must(t, err)
 	}
 	start := func() *exec.Cmd {
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestProcessOfManySubscriptions$")
-		cmd.Env = append(os.Environ(), manyDir+"="+dir)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		cmd := spawn(t, "TestProcessOfManySubscriptions", dir)
+		must(t, cmd.Start())
 		return cmd
 	}
 	a, b := start(), start()
@@ -93,29 +73,24 @@ func TestSubscriptionsOfAKilledProcessAreAllTakenOver(t *testing.T) {
 		}
 		return true
 	}
-	soon(t, "both to have a unit of each subscription", time.Minute, shared)
+	eventually(t, "both to have a unit of each subscription", shared)
 	if n := sessionsOf(t, rf); n != 2 {
 		t.Errorf("two processes are in their groups under %d sessions; want 2", n)
 	}
-	if err := a.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.Process.Kill())
 	died := time.Now()
 	_ = a.Wait() // killed is no news
 	for i := range 64 {
-		if _, err := rf.Produce(t.Context(), "payments", ringfence.Message{Key: []byte(fmt.Sprint(i)), Value: fmt.Append(nil, i)}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := rf.Produce(t.Context(), "payments", ringfence.Message{Key: []byte(fmt.Sprint(i)), Value: fmt.Append(nil, i)})
+		must(t, err)
 	}
-	soon(t, "the other to deliver all of all", time.Minute, func() bool {
+	eventually(t, "the other to deliver all of all", func() bool {
 		raw, err := os.ReadFile(seen)
 		return err == nil && strings.Count(string(raw), "\n") >= 64*many
 	})
 	t.Logf("%d subscriptions were taken over, and all delivered, in %s", many, time.Since(died).Round(time.Millisecond))
 	raw, err := os.ReadFile(seen)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for line := range strings.Lines(string(raw)) {
 		if !strings.HasPrefix(line, fmt.Sprint(b.Process.Pid, " ")) {
 			t.Fatalf("%q was delivered by the process that was killed, before there was anything", line)
@@ -130,9 +105,7 @@ func TestSubscriptionsOfAKilledProcessAreAllTakenOver(t *testing.T) {
 func sessionsOf(t *testing.T, rf *ringfence.Client) int {
 	t.Helper()
 	snap, err := rf.Registry().List(t.Context(), "groups/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ids := map[string]bool{}
 	for _, e := range snap.Entries {
 		if e.Session != "" {
@@ -140,17 +113,4 @@ func sessionsOf(t *testing.T, rf *ringfence.Client) int {
 		}
 	}
 	return len(ids)
-}
-
-func soon(t *testing.T, what string, within time.Duration, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for late := time.After(within); !ok(); {
-		select {
-		case <-tick.C:
-		case <-late:
-			t.Fatalf("waited %s for %s", within, what)
-		}
-	}
 }

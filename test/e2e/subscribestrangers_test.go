@@ -269,7 +269,7 @@ func TestWhatOthersWriteIntoTheTopicsOfASubscriptionCountsForNothing(t *testing.
 	s, _ := parked(t)
 	ctx := t.Context()
 	var said testlog.Buffer
-	rf := s.openWith(t, said.Logger())
+	rf := s.openAs(t, process{logger: said.Logger()})
 	info, err := rf.Admin().GetSubscription(ctx, "billing")
 	must(t, err)
 	journal := raw(t, s, rf, info.Set().Journal)
@@ -341,35 +341,5 @@ func TestAMemberEndsWhenANewerVersionHasChangedTheDefinition(t *testing.T) {
 	must(t, err)
 	if _, err := g.Meta(ctx); err != nil {
 		t.Errorf("its group: %v", err)
-	}
-}
-
-// Somebody has written that a dead letter was delivered again as often as it can be.
-func TestADeadLetterOfTheLastRoundIsDiscarded(t *testing.T) {
-	t.Parallel()
-	s, rf := newTopic(t, 1)
-	ctx := t.Context()
-	info, err := rf.Admin().CreateSubscription(ctx, "billing", admin.SubscriptionConfig{Topic: "orders"})
-	must(t, err)
-	by := core.Tenure{Epoch: 1, Run: 1}
-	journal := raw(t, s, rf, info.Set().Journal)
-	fence(t, journal, info, by)
-	dead := core.Record{
-		Set: info.Set().ID, Kind: core.Dead, By: by, Seq: 2, ID: core.ID{Round: core.MaxRound}, Key: []byte("k0"), Blocking: true, Reason: core.Permanent,
-	}
-	copied := []commitlog.Record{{Key: []byte("k0"), Value: []byte("v"), Headers: []commitlog.Header{{Name: "ringfence-parked", Value: core.Encode(&dead, []byte("k0"))}}}}
-	for _, topic := range []*commitlog.Topic{raw(t, s, rf, info.Set().DeadTopic), journal} {
-		_, err := topic.Append(ctx, 0, copied, nil)
-		must(t, err)
-	}
-	list, err := rf.Admin().ListDeadLetters(ctx, "billing", nil)
-	if err != nil || len(list) != 1 || list[0].Value != "v" {
-		t.Fatalf("the list is %+v, %v", list, err)
-	}
-	if n, err := rf.Admin().RedriveDeadLetters(ctx, "billing", nil); !errors.Is(err, ringfence.ErrConflict) || !strings.Contains(err.Error(), "discard") {
-		t.Errorf("redrive of %d: %v; expected ErrConflict and what to do", n, err)
-	}
-	if n, err := rf.Admin().DiscardDeadLetters(ctx, "billing", nil); n != 1 || err != nil {
-		t.Errorf("discard of %d: %v", n, err)
 	}
 }

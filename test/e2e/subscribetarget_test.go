@@ -13,34 +13,6 @@ import (
 	"github.com/ringfence/ringfence/subscription/shard"
 )
 
-// Who drains waits for what has begun, and for none of those that wait until the endpoint takes them.
-func TestADrainDoesNotWaitForThoseThatTheEndpointHasNoPlaceFor(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		rf := newSubscriptionOf(t, 1, admin.SubscriptionConfig{})
-		produce(t, rf, "orders", 0, 16, 16)
-		at := shard.NewEndpoint(0, 1)
-		defer at.End()
-		var d delivered
-		h := d.handler(func(*ringfence.Message) error { return nil })
-		stop := subscribeWith(t, rf, "billing", func(ctx context.Context, m *ringfence.Message) error {
-			select {
-			case <-time.After(3 * time.Second):
-			case <-ctx.Done():
-				t.Errorf("%s was cancelled", m.Value)
-			}
-			return h(ctx, m)
-		}, &ringfence.SubscribeOptions{Target: at})
-		time.Sleep(10 * time.Second)
-		began := time.Now()
-		stop()
-		synctest.Wait()
-		if took := time.Since(began); took > 3*time.Second || len(d.tries) != 4 {
-			t.Errorf("it ended after %s with %d records tried; expected at most the 3 s of one, and 4", took, len(d.tries))
-		}
-	})
-}
-
 // A handler may owe its answer for ever. When its unit is given up the endpoint has its place again.
 func TestAnAnswerThatNeverComesKeepsNoPlaceAtTheEndpoint(t *testing.T) {
 	t.Parallel()
@@ -98,31 +70,6 @@ func TestProbesThatAreNeverAnsweredKeepNobodyFromTryingAgain(t *testing.T) {
 	})
 }
 
-// A handler has its time from its beginning, not from when the endpoint was busy with others.
-func TestAWaitForTheEndpointIsNoTimeOfTheHandler(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		rf := newSubscriptionOf(t, 1, admin.SubscriptionConfig{})
-		produce(t, rf, "orders", 0, 16, 16)
-		at := shard.NewEndpoint(0, 1)
-		defer at.End()
-		var d delivered
-		h := d.handler(func(*ringfence.Message) error { return nil })
-		subscribeWith(t, rf, "billing", func(ctx context.Context, m *ringfence.Message) error {
-			select {
-			case <-time.After(3 * time.Second):
-			case <-ctx.Done():
-				t.Errorf("%s was cancelled", m.Value)
-			}
-			return h(ctx, m)
-		}, &ringfence.SubscribeOptions{Target: at, HandlerTimeout: 5 * time.Second})
-		time.Sleep(time.Minute)
-		if synctest.Wait(); d.attempts() != 16 {
-			t.Errorf("%d attempts at 16 records; expected one of each", d.attempts())
-		}
-	})
-}
-
 // A parked record has its time as any other: its shard is given up when its answer does not come, and it is delivered again.
 func TestAnAnswerForAParkedRecordThatNeverComesGivesTheShardUp(t *testing.T) {
 	t.Parallel()
@@ -147,6 +94,31 @@ func TestAnAnswerForAParkedRecordThatNeverComesGivesTheShardUp(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		if synctest.Wait(); d.attempts() != 4 {
 			t.Errorf("%d of 4 attempts that were to come to an answer", d.attempts())
+		}
+	})
+}
+
+// A handler has its time from its beginning, not from when the endpoint was busy with others.
+func TestAWaitForTheEndpointIsNoTimeOfTheHandler(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rf := newSubscriptionOf(t, 1, admin.SubscriptionConfig{})
+		produce(t, rf, "orders", 0, 16, 16)
+		at := shard.NewEndpoint(0, 1)
+		defer at.End()
+		var d delivered
+		h := d.handler(func(*ringfence.Message) error { return nil })
+		subscribeWith(t, rf, "billing", func(ctx context.Context, m *ringfence.Message) error {
+			select {
+			case <-time.After(3 * time.Second):
+			case <-ctx.Done():
+				t.Errorf("%s was cancelled", m.Value)
+			}
+			return h(ctx, m)
+		}, &ringfence.SubscribeOptions{Target: at, HandlerTimeout: 5 * time.Second})
+		time.Sleep(time.Minute)
+		if synctest.Wait(); d.attempts() != 16 {
+			t.Errorf("%d attempts at 16 records; expected one of each", d.attempts())
 		}
 	})
 }

@@ -96,67 +96,6 @@ func TestEverybodySeesWhereDeliveriesAreHeldBack(t *testing.T) {
 	})
 }
 
-// unreached is an outage of which one is enough, as nothing of the record was sent.
-type unreached struct{ error }
-
-func (unreached) Outage() bool    { return true }
-func (unreached) Unreached() bool { return true }
-
-// A shard at rest, whose progress does not move, tells it too.
-func TestEverybodySeesAnOutageWhereNothingMoves(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		_, rf, _ := limited(t, 400, 100, admin.SubscriptionConfig{})
-		var down atomic.Bool
-		defer subscribe(t, rf, "billing", (&delivered{}).handler(func(*ringfence.Message) error {
-			if down.Load() {
-				return unreached{errors.New("no route")}
-			}
-			return nil
-		}))()
-		heldBack := func() (n int) {
-			for _, d := range told(t, rf, "billing") {
-				if d != nil && d.HeldBack != nil {
-					n++
-				}
-			}
-			return n
-		}
-		time.Sleep(time.Minute)
-		within(t, "shards that are held back when all goes on", heldBack(), 0, 0)
-		down.Store(true)
-		produce(t, rf, "orders", 400, 401, 100)
-		time.Sleep(2 * time.Second)
-		within(t, "shards that are held back as one found no connection", heldBack(), 8, 8)
-		down.Store(false)
-		time.Sleep(3 * time.Second)
-		within(t, "shards that are held back after an answer", heldBack(), 0, 0)
-	})
-}
-
-// An answer may say when it wants to be asked again.
-func TestEverybodySeesWhenAnOutageIsLookedAtAgain(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		_, rf, _ := limited(t, 400, 100, admin.SubscriptionConfig{})
-		defer subscribe(t, rf, "billing", (&delivered{}).handler(func(*ringfence.Message) error {
-			return ringfence.RetryAfter(ringfence.Outage(errors.New("busy")), 50*time.Second)
-		}))()
-		time.Sleep(5 * time.Second)
-		next := time.Now().Add(45 * time.Second).UnixMilli()
-		tell := 0 // a shard that had not begun tells nothing
-		for shard, d := range told(t, rf, "billing") {
-			if d == nil {
-				continue
-			}
-			if tell++; d.HeldBack == nil || d.HeldBack.Next < next-2000 || d.HeldBack.Next > next+5000 {
-				t.Errorf("shard %d: %+v; expected the next try at about %d", shard, d, next)
-			}
-		}
-		within(t, "shards that tell of it", tell, 1, 8)
-	})
-}
-
 // What is used of limits goes with the progress, at most once a second, and costs nothing at rest.
 func TestEverybodySeesWhatIsUsedOfLimits(t *testing.T) {
 	t.Parallel()

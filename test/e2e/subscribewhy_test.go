@@ -23,7 +23,7 @@ func TestWhyTellsWhatWasOrderedAndIsNotDoneYet(t *testing.T) {
 		must(t, err)
 		return len(why) == 1 && why[0].Followers+1 == 2
 	}
-	waitFor(t, "two records that wait", look)
+	eventually(t, "two records that wait", look)
 	stop()
 	if why[0].Ordered != "" || why[0].Status != "failed" {
 		t.Errorf("told before any order: %+v", why[0])

@@ -50,9 +50,8 @@ func TestTailBeginsWhereItIsTold(t *testing.T) {
 		if i%3 == 0 {
 			m.Key = []byte("third")
 		}
-		if _, err := rf.Produce(t.Context(), "orders", m); err != nil {
-			t.Fatal(err)
-		}
+		_, err := rf.Produce(t.Context(), "orders", m)
+		must(t, err)
 	}
 	for _, c := range []struct {
 		what string
@@ -139,9 +138,7 @@ func TestTailFollowsATopicThatGrows(t *testing.T) {
 		}
 		return nil
 	}
-	if err := feed(0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, feed(0))
 	err := rf.Tail(ctx, "orders", func(_ context.Context, m *ringfence.Message) error {
 		v, _ := strconv.Atoi(string(m.Value))
 		if was, ok := last[string(m.Key)]; ok && v != was+10 {

@@ -39,7 +39,7 @@ func TestATopicIsNotDeletedFromUnderWhatANewerVersionWrote(t *testing.T) {
 			t.Parallel()
 			s, _ := newTopic(t, 1)
 			var said testlog.Buffer
-			rf := s.openWith(t, said.Logger())
+			rf := s.openAs(t, process{logger: said.Logger()})
 			ctx := t.Context()
 			topic := "orders"
 			if c.other != "" {
@@ -84,7 +84,7 @@ func TestForceRemovesWhatIsDamagedAndNotWhatIsNewer(t *testing.T) {
 			t.Parallel()
 			s, _ := parked(t)
 			var said testlog.Buffer
-			rf := s.openWith(t, said.Logger())
+			rf := s.openAs(t, process{logger: said.Logger()})
 			ctx := t.Context()
 			info, err := rf.Admin().GetSubscription(ctx, "billing")
 			must(t, err)

@@ -9,18 +9,16 @@ func TestATopicThatGrowsIsConsumedByTransactionsOnceAndInOrder(t *testing.T) {
 	const part, keys = 60, 6
 	s, rf := newShop(t, 2, part, keys)
 	a := consume(t, rf, "orders", "g", s.handle, transactional("a"))
-	waitFor(t, "the first effects", func() bool { _, n := s.sold(t); return n > 0 })
+	eventually(t, "the first effects", func() bool { _, n := s.sold(t); return n > 0 })
 	for grown := range 2 {
-		if _, err := rf.Admin().AddStorage(t.Context(), "orders", 4<<grown); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := rf.Admin().SwitchProduce(t.Context(), "orders"); err != nil {
-			t.Fatal(err)
-		}
+		_, err := rf.Admin().AddStorage(t.Context(), "orders", 4<<grown)
+		must(t, err)
+		_, err = rf.Admin().SwitchProduce(t.Context(), "orders")
+		must(t, err)
 		produce(t, rf, "orders", part*(grown+1), part, keys)
 	}
 	b := consume(t, s.open(t), "orders", "g", s.handle, transactional("b"))
-	waitFor(t, "half of the effects", func() bool { _, n := s.sold(t); return n >= part*3/2 })
+	eventually(t, "half of the effects", func() bool { _, n := s.sold(t); return n >= part*3/2 })
 	a.leave(t)
 	s.await(t, rf)
 	b.leave(t)

@@ -18,9 +18,9 @@ func TestEffectsInTheHandlersTransactionHappenOnceAndInOrder(t *testing.T) {
 	const messages, keys = 120, 10
 	s, rf := newShop(t, 4, messages, keys)
 	a := consume(t, rf, "orders", "g", s.handle, transactional("a"))
-	waitFor(t, "the first effects", func() bool { _, n := s.sold(t); return n >= messages/4 })
+	eventually(t, "the first effects", func() bool { _, n := s.sold(t); return n >= messages/4 })
 	b := consume(t, s.open(t), "orders", "g", s.handle, transactional("b"))
-	waitFor(t, "half of the effects", func() bool { _, n := s.sold(t); return n >= messages/2 })
+	eventually(t, "half of the effects", func() bool { _, n := s.sold(t); return n >= messages/2 })
 	a.leave(t)
 	s.await(t, rf)
 	b.leave(t)
@@ -77,32 +77,6 @@ func TestWhatIsRolledBackIsTriedAgainAndWhatIsCommittedIsNot(t *testing.T) {
 			s.exactly(t, 30, 3)
 		})
 	}
-}
-
-func TestCommitInASecondTimeSaysThatItExists(t *testing.T) {
-	t.Parallel()
-	s, rf := newShop(t, 1, 1, 1)
-	second := make(chan error, 1)
-	c := consume(t, rf, "orders", "g", func(ctx context.Context, m *ringfence.Message) error {
-		if err := s.handle(ctx, m); err != nil {
-			return err
-		}
-		return s.sell(ctx, m, func(err error) error {
-			second <- err
-			return err
-		})
-	}, transactional("a"))
-	select {
-	case err := <-second:
-		if !errors.Is(err, ringfence.ErrExists) {
-			t.Errorf("the second CommitIn: %v; expected ErrExists", err)
-		}
-	case <-time.After(20 * time.Second):
-		t.Fatal("the handler does not get so far")
-	}
-	s.await(t, rf)
-	c.leave(t)
-	s.exactly(t, 1, 1)
 }
 
 // A second CommitIn in one transaction meets what the first one wrote, which is rolled back with it.
@@ -191,13 +165,12 @@ func TestATransactionOfAStaleOwnerIsFenced(t *testing.T) {
 	for name, takeOver := range map[string]func(*testing.T, *shop, *ringfence.Client) *consumer{
 		"after a takeover": func(t *testing.T, s *shop, _ *ringfence.Client) *consumer {
 			next := consume(t, s.open(t), "orders", "g", s.handle, transactional("a")) // the newest start wins
-			waitFor(t, "the new owner's effect", func() bool { _, n := s.sold(t); return n == 1 })
+			eventually(t, "the new owner's effect", func() bool { _, n := s.sold(t); return n == 1 })
 			return next
 		},
 		"after a seek": func(t *testing.T, s *shop, rf *ringfence.Client) *consumer {
-			if _, err := rf.Admin().SeekGroup(t.Context(), "g", ringfence.SeekEarliest, nil); err != nil {
-				t.Fatal(err)
-			}
+			_, err := rf.Admin().SeekGroup(t.Context(), "g", ringfence.SeekEarliest, nil)
+			must(t, err)
 			return nil
 		},
 	} {
@@ -279,10 +252,9 @@ func TestASeekBackRepeatsWhatWasCommitted(t *testing.T) {
 	c := consume(t, rf, "orders", "g", s.handle, transactional("a"))
 	s.await(t, rf)
 	s.exactly(t, messages, keys)
-	if _, err := rf.Admin().SeekGroup(t.Context(), "g", ringfence.SeekEarliest, nil); err != nil {
-		t.Fatal(err)
-	}
-	waitFor(t, "all effects once more", func() bool { _, n := s.sold(t); return n == 2*messages })
+	_, err := rf.Admin().SeekGroup(t.Context(), "g", ringfence.SeekEarliest, nil)
+	must(t, err)
+	eventually(t, "all effects once more", func() bool { _, n := s.sold(t); return n == 2*messages })
 	s.await(t, rf)
 	c.leave(t)
 	byKey, _ := s.sold(t)
@@ -350,30 +322,4 @@ func TestCommitInWithoutWhatItNeedsIsInvalid(t *testing.T) {
 	if err := plain.Consume(t.Context(), "orders", "g", s.handle, &opts); !errors.Is(err, ringfence.ErrInvalid) {
 		t.Errorf("a registry without transactions: %v; expected ErrInvalid", err)
 	}
-}
-
-// A transactional handler may answer later: what counts then is what it has committed until it does.
-func TestAnAnswerThatComesLaterCountsWithItsTransaction(t *testing.T) {
-	t.Parallel()
-	s, rf := newShop(t, 1, 10, 3)
-	var mu sync.Mutex
-	tried := map[int64]bool{}
-	c := consume(t, rf, "orders", "g", func(ctx context.Context, m *ringfence.Message) error {
-		mu.Lock()
-		again := tried[m.Offset]
-		tried[m.Offset] = true
-		mu.Unlock()
-		later := m.Later()
-		go func() { // the consumer waits for its answer
-			if !again {
-				_ = later.Answer(nil) // nothing was committed: it is tried again
-				return
-			}
-			_ = later.Answer(s.handle(ctx, m))
-		}()
-		return nil
-	}, transactional("a"))
-	s.await(t, rf)
-	c.leave(t)
-	s.exactly(t, 10, 3)
 }

@@ -14,7 +14,7 @@ func TestPartitionsGoToTheirZone(t *testing.T) {
 	got := newRecorder()
 	a := consume(t, rf, "orders", "g", got.handle, ringfence.ConsumeOptions{Member: "a", Zone: "eu", PartitionZones: zones})
 	b := consume(t, s.open(t), "orders", "g", got.handle, ringfence.ConsumeOptions{Member: "b", Zone: "us", PartitionZones: zones})
-	waitFor(t, "each zone to own its partitions", func() bool {
+	eventually(t, "each zone to own its partitions", func() bool {
 		info, err := rf.Admin().DescribeGroup(t.Context(), "g")
 		if err != nil || len(info.Members) != 2 {
 			return false

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"os"
+	"os/exec"
 	"sync"
 	"testing"
 	"time"
@@ -28,31 +30,79 @@ func newStores() *stores {
 	return &stores{log: memlog.NewStore(nil), reg: memregistry.NewStore()}
 }
 
-func (s *stores) open(t *testing.T) *ringfence.Client {
-	t.Helper()
-	return s.openWith(t, nil)
+// process is how one process opens shared stores: what stands between them and it.
+type process struct {
+	log      func(driver.Log) driver.Log                           // nil: nothing
+	registry func(registrydriver.Registry) registrydriver.Registry // nil: nothing
+	handle   *memregistry.Handle                                   // nil: one of its own
+	logger   *slog.Logger
 }
 
-func (s *stores) openWith(t *testing.T, logger *slog.Logger) *ringfence.Client {
+func (s *stores) open(t *testing.T) *ringfence.Client {
 	t.Helper()
-	rf, err := ringfence.Open(t.Context(), ringfence.Config{Log: "shared:", Registry: "shared:", Logger: logger, Backends: []ringfence.Backend{{
+	return s.openAs(t, process{})
+}
+
+func (s *stores) openAs(t *testing.T, p process) *ringfence.Client {
+	t.Helper()
+	rf, err := ringfence.Open(t.Context(), ringfence.Config{Log: "shared:", Registry: "shared:", Logger: p.logger, Backends: []ringfence.Backend{{
 		Scheme: "shared",
 		OpenLog: func(context.Context, *url.URL, driver.Options) (*commitlog.Log, error) {
-			return s.log.Open(), nil
+			if p.log == nil {
+				return s.log.Open(), nil
+			}
+			return commitlog.New(p.log(s.log.Driver())), nil
 		},
 		OpenRegistry: func(context.Context, *url.URL, registrydriver.Options) (*registry.Registry, error) {
-			return s.reg.Open().Registry, nil
+			h := p.handle
+			if h == nil {
+				h = s.reg.Open()
+			}
+			if p.registry == nil {
+				return h.Registry, nil
+			}
+			return registry.New(p.registry(h.Registry)), nil
 		},
 	}}})
+	must(t, err)
+	t.Cleanup(func() { must(t, rf.Close()) })
+	return rf
+}
+
+// openDir opens a directory as one process does.
+func openDir(t *testing.T, c ringfence.Config) *ringfence.Client {
+	t.Helper()
+	rf, err := ringfence.Open(t.Context(), c)
+	must(t, err)
+	t.Cleanup(func() { must(t, rf.Close()) })
+	return rf
+}
+
+func newTopic(t *testing.T, partitions int) (*stores, *ringfence.Client) {
+	t.Helper()
+	s := newStores()
+	rf := s.open(t)
+	must(t, rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: partitions}))
+	return s, rf
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := rf.Close(); err != nil {
-			t.Error(err)
+}
+
+// eventually waits for something that a store or a process does by itself.
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for limit := time.After(time.Minute); !done(); {
+		select {
+		case <-limit:
+			t.Fatalf("not within a minute: %s", what)
+		case <-time.After(5 * time.Millisecond):
 		}
-	})
-	return rf
+	}
 }
 
 // produce appends n messages, round robin over the keys; the value is the number.
@@ -60,9 +110,8 @@ func produce(t *testing.T, rf *ringfence.Client, topic string, from, n, keys int
 	t.Helper()
 	for i := from; i < from+n; i++ {
 		m := ringfence.Message{Key: fmt.Appendf(nil, "k%d", i%keys), Value: fmt.Append(nil, i)}
-		if _, err := rf.Produce(t.Context(), topic, m); err != nil {
-			t.Fatal(err)
-		}
+		_, err := rf.Produce(t.Context(), topic, m)
+		must(t, err)
 	}
 }
 
@@ -136,4 +185,24 @@ func (c *consumer) leave(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Fatal("consume does not return")
 	}
+}
+
+// processDir is the variable that makes a test of this program the body of a process: it works in that directory until it is killed.
+const processDir = "RINGFENCE_TEST_PROCESS_DIR"
+
+// spawn starts a process whose body is that test.
+func spawn(t *testing.T, body, dir string, env ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+body+"$")
+	cmd.Env = append(append(os.Environ(), processDir+"="+dir), env...)
+	return cmd
+}
+
+// kill ends a process as kill -9 does.
+func kill(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	if err := cmd.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	_ = cmd.Wait() // killed is no news
 }
