@@ -11,9 +11,13 @@ import (
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/backends"
 	"github.com/ringfence/ringfence/internal/storeurl"
+	"github.com/ringfence/ringfence/internal/testserver"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	testserver.Waiting()
+	goleak.VerifyTestMain(m)
+}
 
 func TestOpenNamesTheBackendsForAnUnknownScheme(t *testing.T) {
 	t.Parallel()

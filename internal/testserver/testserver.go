@@ -3,9 +3,19 @@
 package testserver
 
 import (
+	"flag"
 	"os"
 	"testing"
 )
+
+// Waiting runs eight tests of a package at once, whatever the number of processors: they mostly wait. A
+// TestMain calls it.
+func Waiting() {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+}
 
 // URL is that of the shared server of that name (postgres, redis, …): the value of
 // RINGFENCE_<NAME>_URL. A test that finds none is skipped, visibly; it fails when

@@ -3,9 +3,7 @@ package etcdregistry
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
 	"net/url"
-	"os"
 	"testing"
 	"time"
 
@@ -20,15 +18,8 @@ import (
 	"github.com/ringfence/ringfence/registry/registrytest"
 )
 
-// The test program is also a member in a process of its own.
 func TestMain(m *testing.M) {
-	if role := os.Getenv(memberVariable); role != "" {
-		if err := beMember(role); err != nil {
-			fmt.Println("error", err)
-			os.Exit(1)
-		}
-		return
-	}
+	testserver.Waiting()
 	goleak.VerifyTestMain(m)
 }
 

@@ -32,20 +32,6 @@ func bind(t testing.TB, s *store, x driver.Session, key string) {
 	}
 }
 
-// bound opens a session and binds a key to it: anew when the machine stalled for the whole TTL.
-func bound(t testing.TB, s *store, ttl time.Duration, key string) (x driver.Session) {
-	t.Helper()
-	await(t, "a key is bound within the TTL of its session", func() bool {
-		x = session(t, s, ttl)
-		res := apply(t, s, driver.Txn{Puts: []driver.Put{{Key: key, Session: x.ID()}}})
-		if res.Err != nil && !errors.Is(res.Err, driver.ErrFenced) {
-			t.Fatal(res.Err)
-		}
-		return res.Err == nil
-	})
-	return x
-}
-
 func ended(x driver.Session) bool {
 	select {
 	case <-x.Done():
@@ -90,75 +76,6 @@ func lost(t testing.TB, s *store, txn driver.Txn) {
 			t.Fatalf("a request that was lost, or its reply: %v", err)
 		}
 		return errors.Is(err, driver.ErrUnknown)
-	})
-}
-
-func TestALostReplyIsAnUnknownOutcomeAndRepeatingItAppliesItOnce(t *testing.T) {
-	t.Parallel()
-	url := testserver.URL(t, "postgres")
-	d := newStore(t, url)
-	direct := d.open(t, driver.Options{})
-	p := testserver.NewProxy(t, url)
-	s := schemaStore{p.URL(url), d.schema}.open(t, driver.Options{})
-	v := put(t, s, "k", "0")
-	txn := driver.Txn{Checks: []driver.Check{{Key: "k", Version: v}}, Puts: []driver.Put{{Key: "k", Value: []byte("1")}}}
-
-	p.Down(testserver.Fault{Drop: true})
-	lost(t, s, txn)
-	await(t, "it was applied", func() bool { return string(get(t, direct, "k").Value) == "1" })
-	p.Heal()
-	await(t, "the store is reached again", func() bool {
-		err := reply(t, s, time.Second, txn)
-		if err == nil {
-			t.Fatal("it was applied twice")
-		}
-		return errors.Is(err, driver.ErrConflict)
-	})
-	p.Refuse()
-	if err := reply(t, s, soon, txn); !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUnknown) {
-		t.Fatalf("a store that is away: %v", err)
-	}
-	if _, err := s.List(t.Context(), ""); !errors.Is(err, driver.ErrUnavailable) {
-		t.Fatalf("a list from a store that is away: %v", err)
-	}
-}
-
-func TestAHalfOpenConnectionEndsTheSessionOnBothSidesAndIsSurvived(t *testing.T) {
-	t.Parallel()
-	url := testserver.URL(t, "postgres")
-	d := newStore(t, url)
-	other := d.open(t, driver.Options{})
-	p := testserver.NewProxy(t, url)
-	s := schemaStore{p.URL(url), d.schema}.open(t, driver.Options{})
-	const ttl = 5 * time.Second
-	x := session(t, s, ttl)
-	bind(t, s, x, "member")
-	mine, err := s.Watch(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.Blackhole()
-	cut := time.Now()
-	await(t, "the holder thinks that its session is over", func() bool { return ended(x) })
-	if took := time.Since(cut); took > 3*ttl {
-		t.Errorf("the holder knew after %s; the TTL is %s", took, ttl)
-	}
-	await(t, "the others see it end", func() bool { return get(t, other, "member").Version == "" })
-	for len(mine) > 0 {
-		<-mine
-	}
-	put(t, other, "news", "while it was away")
-	p.Heal()
-	select {
-	case <-mine:
-	case <-time.After(20 * time.Second):
-		t.Fatal("no signal after the connection came back")
-	}
-	await(t, "a new session opens", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, err := s.OpenSession(ctx, ttl)
-		return err == nil
 	})
 }
 
@@ -214,58 +131,4 @@ func waiting(t testing.TB, url string, holder int64) bool {
 		t.Fatal(err)
 	}
 	return n > 0
-}
-
-func TestAServerThatStopsIsAPause(t *testing.T) {
-	t.Parallel()
-	server := testserver.Private(t, "postgres")
-	d := schemaStore{server.URL(), "paused"}
-	a, b := d.open(t, driver.Options{}), d.open(t, driver.Options{})
-	long, short := bound(t, a, time.Minute, "member/long"), bound(t, b, time.Second, "member/short")
-	ch, err := b.Watch(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	v := put(t, a, "k", "before")
-	back := func(what string) {
-		t.Helper()
-		for len(ch) > 0 {
-			<-ch
-		}
-		await(t, "writes go on after "+what, func() bool {
-			return reply(t, a, 2*time.Second, driver.Txn{Puts: []driver.Put{{Key: "k", Value: []byte(what)}}}) == nil
-		})
-		await(t, "watches go on after "+what, func() bool { return len(ch) > 0 })
-		if got := get(t, b, "k"); string(got.Value) != what || got.Version == v {
-			t.Fatalf("after %s: %+v", what, got)
-		}
-	}
-
-	server.Kill()
-	if err := reply(t, a, soon, driver.Txn{Puts: []driver.Put{{Key: "k"}}}); !errors.Is(err, driver.ErrUnavailable) && !errors.Is(err, driver.ErrUnknown) {
-		t.Errorf("a write to a server that is gone: %v", err)
-	}
-	if _, err := b.List(t.Context(), ""); !errors.Is(err, driver.ErrUnavailable) {
-		t.Errorf("a list from a server that is gone: %v", err)
-	}
-	await(t, "a session of a short TTL ends without the store", func() bool { return ended(short) })
-	server.Restart()
-	back("a kill")
-	await(t, "it has ended in the store too", func() bool { return get(t, a, "member/short").Version == "" })
-
-	server.Stop()
-	server.Restart()
-	back("a restart")
-
-	short = session(t, b, time.Second)
-	server.Freeze()
-	await(t, "a session of a short TTL ends while the server hangs", func() bool { return ended(short) })
-	server.Thaw()
-	back("a hang")
-	if err := reply(t, b, 5*time.Second, driver.Txn{Puts: []driver.Put{{Key: "late", Session: short.ID()}}}); !errors.Is(err, driver.ErrFenced) {
-		t.Errorf("a put with a session that ended meanwhile: %v", err)
-	}
-	if ended(long) || get(t, b, "member/long").Version == "" {
-		t.Error("a session that outlives the outages by its TTL ended with them")
-	}
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/ringfence/ringfence/group/protocol/protocoltest"
 	"github.com/ringfence/ringfence/internal/testserver"
 	"github.com/ringfence/ringfence/registry"
@@ -11,6 +13,11 @@ import (
 	"github.com/ringfence/ringfence/registry/internal/kv"
 	"github.com/ringfence/ringfence/registry/registrytest"
 )
+
+func TestMain(m *testing.M) {
+	testserver.Waiting()
+	goleak.VerifyTestMain(m)
+}
 
 func TestConformance(t *testing.T) {
 	url := testserver.URL(t, "postgres")

@@ -282,8 +282,8 @@ func TestSweepEndsASessionThatExpiresTooLate(t *testing.T) {
 	d := newStore(t, testserver.URL(t, "postgres"))
 	var log testlog.Buffer
 	a := d.open(t, driver.Options{Logger: log.Logger()})
-	bound(t, a, time.Minute, "a")
-	const ahead = "7e57ed00-0000-4000-8000-000000000025"
+	bind(t, a, session(t, a, time.Minute), "a")
+	const ahead = "7e57ed00000040008000000000000025"
 	execute(t, d.url, "INSERT INTO "+d.schema+".session VALUES ('"+ahead+"', 0, interval '1 minute', now() + interval '25 hours')")
 	a.keeper.poke()
 	await(t, "the log names it", func() bool { return log.Count(ahead) > 0 }) // once for each of two sweeps at once

@@ -130,8 +130,16 @@ func TestDatabasesOfOneServerAreSeparate(t *testing.T) {
 	if got := value(t, a, "member/1"); got != "<absent>" {
 		t.Errorf("database %d has the entry of database %d", here.DB, there.DB)
 	}
+	if _, err := c.Watch(t.Context(), ""); err != nil { // and so has it
+		t.Fatal(err)
+	}
 	b.shut(false)
-	awaitMembers(t, c, 0)
+	eventually(t, "the death of the one is noticed by the other", func() error {
+		if got := value(t, c, "member/1"); got != "<absent>" {
+			return errors.New("its entry is there")
+		}
+		return nil
+	})
 }
 
 func TestARefusalInTheMiddleLeavesNoTrace(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/ringfence/ringfence/group/protocol/protocoltest"
 	"github.com/ringfence/ringfence/internal/hook"
 	"github.com/ringfence/ringfence/internal/testserver"
@@ -13,6 +15,12 @@ import (
 	"github.com/ringfence/ringfence/registry/driver"
 	"github.com/ringfence/ringfence/registry/registrytest"
 )
+
+func TestMain(m *testing.M) {
+	testserver.Waiting()
+	// The library sleeps for a second before it looks at a Cluster again, also when it is closed meanwhile.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"))
+}
 
 // server is the configuration for the real server, in a namespace of the test's own.
 func server(t testing.TB) Config {

@@ -297,3 +297,30 @@ func drain(ch <-chan struct{}) {
 		}
 	}
 }
+
+// joined opens a session and binds the entry "m" to it; anew when the machine stalled for so long
+// that the session has ended.
+func joined(t *testing.T, s *store, ttl time.Duration) driver.Session {
+	t.Helper()
+	var x driver.Session
+	eventually(t, "a session with an entry", func() (err error) {
+		if x, err = s.OpenSession(t.Context(), ttl); err != nil {
+			return err
+		}
+		res, err := s.Apply(t.Context(), []driver.Txn{{Puts: []driver.Put{{Key: "m", Session: x.ID(), Value: []byte("here")}}}})
+		if err == nil {
+			err = res[0].Err
+		}
+		return err
+	})
+	return x
+}
+
+func over(x driver.Session) error {
+	select {
+	case <-x.Done():
+		return nil
+	default:
+		return errors.New("the session goes on")
+	}
+}

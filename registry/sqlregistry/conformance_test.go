@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+	"go.uber.org/goleak"
 
 	"github.com/ringfence/ringfence/group/protocol/protocoltest"
 	"github.com/ringfence/ringfence/internal/hook"
@@ -20,6 +21,39 @@ import (
 	"github.com/ringfence/ringfence/registry/internal/kv"
 	"github.com/ringfence/ringfence/registry/registrytest"
 )
+
+func TestMain(m *testing.M) {
+	testserver.Waiting()
+	goleak.VerifyTestMain(m)
+}
+
+func mysqlURL(c *mysql.Config) string {
+	u := url.URL{Scheme: "mysql", User: url.UserPassword(c.User, c.Passwd), Host: c.Addr, Path: "/" + c.DBName}
+	return u.String()
+}
+
+func openURL(t testing.TB, raw string) *registry.Registry {
+	t.Helper()
+	u, err := url.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := OpenURL(t.Context(), u, driver.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	return r
+}
+
+func list(t *testing.T, r *registry.Registry, prefix string) []registry.Entry {
+	t.Helper()
+	snap, err := r.List(t.Context(), prefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return snap.Entries
+}
 
 // store is one database, whose processes are handles of this test.
 type store Config

@@ -1,7 +1,6 @@
 package sqlregistry
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -21,15 +20,13 @@ import (
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
-// proxy stands between a registry and the server, and can cut or stop what flows.
+// proxy stands between a registry and the server, and can cut what flows.
 type proxy struct {
-	l       net.Listener
-	target  string
-	wg      sync.WaitGroup
-	frozen  atomic.Bool // answers are held back
-	resumed chan struct{}
-	mu      sync.Mutex
-	conns   map[net.Conn]struct{}
+	l      net.Listener
+	target string
+	wg     sync.WaitGroup
+	mu     sync.Mutex
+	conns  []net.Conn
 	// onRequest sees each packet of requests; true cuts the connection once it was passed on.
 	onRequest atomic.Pointer[func([]byte) bool]
 }
@@ -40,7 +37,7 @@ func newProxy(t *testing.T, target string) *proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{l: l, target: target, resumed: make(chan struct{}), conns: make(map[net.Conn]struct{})}
+	p := &proxy{l: l, target: target}
 	p.wg.Go(p.accept)
 	t.Cleanup(p.close)
 	return p
@@ -58,7 +55,7 @@ func (p *proxy) accept() {
 			continue
 		}
 		p.mu.Lock()
-		p.conns[c], p.conns[s] = struct{}{}, struct{}{}
+		p.conns = append(p.conns, c, s)
 		p.mu.Unlock()
 		var deaf atomic.Bool
 		p.wg.Go(func() { p.requests(c, s, &deaf) })
@@ -92,35 +89,19 @@ func (p *proxy) answers(from, to net.Conn, deaf *atomic.Bool) {
 		if err != nil || deaf.Load() {
 			return
 		}
-		if p.frozen.Load() {
-			<-p.resumed
-		}
 		if _, err := to.Write(buf[:n]); err != nil {
 			return
 		}
 	}
 }
 
-// cut resets all connections.
-func (p *proxy) cut() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for c := range p.conns {
-		c.Close()
-	}
-	clear(p.conns)
-}
-
-func (p *proxy) thaw() {
-	if p.frozen.Swap(false) {
-		close(p.resumed)
-	}
-}
-
 func (p *proxy) close() {
 	p.l.Close()
-	p.thaw()
-	p.cut()
+	p.mu.Lock()
+	for _, c := range p.conns {
+		c.Close()
+	}
+	p.mu.Unlock()
 	p.wg.Wait()
 }
 
@@ -198,57 +179,6 @@ func TestAConnectionThatIsCutBeforeTheCommitIsUnavailable(t *testing.T) {
 	if got := get(t, straight, "k"); got != "before" {
 		t.Fatalf("the store has %q", got)
 	}
-}
-
-func TestAServerThatStaysSilentIsGivenUpInTime(t *testing.T) {
-	t.Parallel()
-	p, r, _ := behind(t)
-	put(t, r, "k", "before")
-	p.frozen.Store(true)
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	start := time.Now()
-	_, err := r.List(ctx, "")
-	if !errors.Is(err, registry.ErrUnavailable) || time.Since(start) > 5*time.Second {
-		t.Fatalf("%v after %s", err, time.Since(start))
-	}
-	p.thaw()
-	put(t, r, "k", "after")
-}
-
-// Who loses all connections at once may be taken for dead before it is back. Then it finds out soon.
-func TestWatchesSurviveCutConnectionsAndSessionsAreOverForBothSidesOrForNone(t *testing.T) {
-	t.Parallel()
-	p, r, straight := behind(t)
-	x := bind(t, r, "bound", time.Minute)
-	ch, err := r.Watch(t.Context(), "w/")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.cut()
-	put(t, straight, "w/1", "x")
-	late := time.After(60 * time.Second)
-	for get(t, r, "w/1") != "x" {
-		select {
-		case <-ch:
-		case <-late:
-			t.Fatal("no signal")
-		}
-	}
-	select {
-	case <-ch:
-	case <-late:
-		t.Fatal("no signal after the connections were cut")
-	}
-	await(t, func() bool {
-		gone := len(list(t, straight, "bound")) == 0
-		select {
-		case <-x.Done():
-			return gone
-		default:
-			return !gone && !x.(driver.Doubter).Doubtful()
-		}
-	})
 }
 
 func TestASleepingListenerKeepsNoWriterOut(t *testing.T) {

@@ -3,6 +3,7 @@ package sqlregistry
 import (
 	"database/sql"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -126,5 +127,46 @@ func TestEntriesOfSessionsThatAreInNoFileGo(t *testing.T) {
 	snap, err := again.List(t.Context(), "")
 	if err != nil || len(snap.Entries) != 1 || snap.Entries[0].Key != "free" {
 		t.Errorf("entries %v, %v; expected the one that is bound to nothing", snap.Entries, err)
+	}
+}
+
+// A process opened the file, removed the FIFO of one that died, and died too before it ended its sessions.
+func TestAProcessThatDiedIsNoticedWithoutItsFIFO(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "registry.db")
+	s := openStore(t, Config{File: path})
+	hold(t, s, "member", time.Minute)
+	left, err := filepath.Glob(path + "-live-*")
+	if err != nil || len(left) != 1 {
+		t.Fatal(left, err)
+	}
+	s.Abandon()
+	if err := os.Remove(left[0]); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	if found := keys(t, openStore(t, Config{File: path})); found != "" {
+		t.Errorf("the entry %q of a dead process is there", found)
+	}
+}
+
+func TestAFileIsTheSameByEveryName(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	link := filepath.Join(t.TempDir(), "link.db")
+	if err := os.Symlink(filepath.Join(dir, "r.db"), link); err != nil {
+		t.Fatal(err)
+	}
+	x := bind(t, openURL(t, "sqlite://"+link), "bound", time.Minute)
+	r := openURL(t, "sqlite://"+filepath.Join(dir, "r.db"))
+	hereToo := bind(t, r, "other", time.Minute)
+	select {
+	case <-x.Done():
+		t.Error("the session of a living process ended")
+	case <-hereToo.Done():
+		t.Error("the session of the second process ended")
+	case <-time.After(time.Second):
+	}
+	if len(list(t, r, "bound")) != 1 {
+		t.Error("the entry of a living process is gone")
 	}
 }

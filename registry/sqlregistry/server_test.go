@@ -17,15 +17,6 @@ import (
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
-// within is a list that gives up soon.
-func within(t *testing.T, r *registry.Registry) error {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-	defer cancel()
-	_, err := r.List(ctx, "")
-	return err
-}
-
 // bind opens a session with one entry, and another if the machine stalled for its TTL meanwhile.
 func bind(t *testing.T, r *registry.Registry, key string, ttl time.Duration) registry.Session {
 	t.Helper()
@@ -53,81 +44,6 @@ func signalled(t *testing.T, ch <-chan struct{}) {
 	case <-ch:
 	case <-time.After(30 * time.Second):
 		t.Fatal("no signal after a change")
-	}
-}
-
-func TestAServerThatIsKilledOrStoppedIsAPause(t *testing.T) {
-	t.Parallel()
-	s := testserver.Private(t, "mariadb")
-	a, b := openURL(t, s.URL()), openURL(t, s.URL())
-	sessions := []registry.Session{bind(t, a, "bound", 10*time.Minute), bind(t, b, "other", 10*time.Minute)}
-	put(t, a, "k", "acked")
-	ch, err := b.Watch(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	s.Kill()
-	if err := within(t, a); !errors.Is(err, registry.ErrUnavailable) {
-		t.Fatalf("a dead server: %v", err)
-	}
-	s.Restart()
-	await(t, func() bool { return within(t, a) == nil })
-	if get(t, b, "k") != "acked" {
-		t.Fatal("what was acknowledged is gone")
-	}
-
-	s.Freeze()
-	if err := within(t, a); !errors.Is(err, registry.ErrUnavailable) {
-		t.Fatalf("a frozen server: %v", err)
-	}
-	s.Thaw()
-	await(t, func() bool { return within(t, a) == nil })
-
-	for len(ch) > 0 {
-		<-ch
-	}
-	put(t, a, "after", "x")
-	signalled(t, ch)
-	for _, x := range sessions {
-		select {
-		case <-x.Done():
-			t.Fatal("a session ended although its process lives and its TTL was not over")
-		default:
-		}
-	}
-	if len(list(t, b, "bound")) != 1 {
-		t.Fatal("the entry of a living session is gone")
-	}
-}
-
-func TestAServerThatIsDownBeyondTheTTLEndsSessionsAndNothingElse(t *testing.T) {
-	t.Parallel()
-	const ttl = 2 * time.Second
-	s := testserver.Private(t, "mariadb")
-	a, b := openURL(t, s.URL()), openURL(t, s.URL())
-	put(t, a, "k", "acked")
-	x := bind(t, a, "bound", ttl)
-	ch, err := b.Watch(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Stop()
-	select { // by its own clock: the server can't say so
-	case <-x.Done():
-	case <-time.After(30 * time.Second):
-		t.Fatal("a session goes on beyond its TTL without the server")
-	}
-	s.Restart()
-	await(t, func() bool { return within(t, a) == nil && within(t, b) == nil })
-	await(t, func() bool { return len(list(t, b, "bound")) == 0 })
-	for len(ch) > 0 {
-		<-ch
-	}
-	defer bind(t, a, "again", time.Minute).Close(t.Context())
-	signalled(t, ch)
-	if len(list(t, b, "again")) != 1 || get(t, b, "k") != "acked" {
-		t.Error("the store has not what was written to it")
 	}
 }
 
