@@ -9,15 +9,11 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Any producer may write an entry that ends the client's process: a batch that is shorter than it says is a
-// panic in a goroutine of the client, and a message may declare any size. The client has no setting against
-// that. But it logs each command, with the entry behind it, before it acts on the command. arrivals replaces
-// an entry there that the client can't read by one that says why. When a later client logs no commands,
-// check fails and nothing is read.
-type arrivals struct {
-	seen   atomic.Bool
-	unpack decompressor
-}
+// The client drops a damaged entry without a word, and a batch that is shorter than it says is a panic in one of
+// its goroutines. It has no setting against that, but it logs each command, with the entry behind it, before it
+// acts on the command. arrivals replaces an entry there that the client can't read by one that says why. When a
+// later client logs no commands, check fails and nothing is read.
+type arrivals struct{ seen atomic.Bool }
 
 // Of Pulsar's protocol.
 const (
@@ -49,7 +45,7 @@ func (a *arrivals) look(command proto.Message, with any) {
 	if !ok || m.Get(m.Descriptor().Fields().ByNumber(commandType)).Enum() != messageCommand {
 		return
 	}
-	if put := a.unpack.vet(f.ReadableSlice()); put != nil {
+	if put := vet(f.ReadableSlice()); put != nil {
 		f.Clear()
 		f.Write(put)
 	}

@@ -2,37 +2,44 @@ package pulsarlog
 
 import (
 	"bytes"
-	"compress/zlib"
+	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"hash/crc32"
 	"io"
 	"math"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/apache/pulsar-client-go/pulsar"
-	"github.com/klauspost/compress/snappy"
-	"github.com/klauspost/compress/zstd"
-	"github.com/pierrec/lz4/v4"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/internal/fault"
 )
 
 // teller is a broker with one topic, whose entries it sends to each reader.
 type teller struct {
 	net.Listener
 
-	entries [][]byte
+	entries   [][]byte
+	elsewhere string // host:port of the broker that it names for each topic; "": itself
+
+	mu     sync.Mutex
+	tokens []string // of the clients that logged in
 }
 
-func newTeller(t *testing.T, entries ...[]byte) *teller {
+func newTeller(t *testing.T, b *teller) *teller {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &teller{Listener: l, entries: entries}
+	b.Listener = l
 	var serving sync.WaitGroup
 	t.Cleanup(func() {
 		_ = l.Close()
@@ -48,6 +55,14 @@ func newTeller(t *testing.T, entries ...[]byte) *teller {
 		}
 	})
 	return b
+}
+
+func number(field, v uint64) []byte {
+	return binary.AppendUvarint(binary.AppendUvarint(nil, field<<3), v)
+}
+
+func text(field uint64, v []byte) []byte {
+	return append(binary.AppendUvarint(binary.AppendUvarint(nil, field<<3|2), uint64(len(v))), v...)
 }
 
 func command(kind uint64, body, with []byte) []byte {
@@ -69,27 +84,37 @@ func (b *teller) serve(c net.Conn) {
 		if _, err := io.ReadFull(c, in); err != nil {
 			return
 		}
-		kind, parts := fields(in[4 : 4+binary.BigEndian.Uint32(in)])
-		asked, _ := fields(parts[kind[1]])
+		m, err := parse("BaseCommand", in[4:4+binary.BigEndian.Uint32(in)])
+		if err != nil {
+			return
+		}
+		kind := m.value(1).Enum()
+		asked := parsed{m.value(protoreflect.FieldNumber(kind)).Message()}
 		var out []byte
-		switch kind[1] {
+		switch kind {
 		case 2: // connect
+			b.mu.Lock()
+			b.tokens = append(b.tokens, string(asked.value(3).Bytes()))
+			b.mu.Unlock()
 			out = command(3, append(text(1, []byte("x")), number(2, 20)...), nil)
 		case 4: // subscribe
-			out = command(13, number(1, asked[5]), nil)
+			out = command(13, number(1, asked.value(5).Uint()), nil)
 		case 11: // flow
 			for i, e := range b.entries {
 				if !sent {
-					out = append(out, command(9, append(number(1, asked[1]), text(2, append(number(1, 7), number(2, uint64(i))...))...), e)...) //nolint:gosec // small
+					out = append(out, command(9, append(number(1, asked.value(1).Uint()), text(2, append(number(1, 7), number(2, uint64(i))...))...), e)...) //nolint:gosec // small
 				}
 			}
 			sent = true
 		case 16: // close a consumer
-			out = command(13, number(1, asked[2]), nil)
+			out = command(13, number(1, asked.value(2).Uint()), nil)
 		case 21: // how many partitions
-			out = command(22, bytes.Join([][]byte{number(1, 0), number(2, asked[2]), number(3, 0)}, nil), nil)
+			out = command(22, bytes.Join([][]byte{number(1, 0), number(2, asked.value(2).Uint()), number(3, 0)}, nil), nil)
 		case 23: // where a topic is
-			out = command(24, bytes.Join([][]byte{text(1, []byte("pulsar://"+b.Addr().String())), number(3, 1), number(4, asked[2])}, nil), nil)
+			at := cmp.Or(b.elsewhere, b.Addr().String())
+			out = command(24, bytes.Join([][]byte{text(1, []byte("pulsar://"+at)), number(3, 1), number(4, asked.value(2).Uint())}, nil), nil)
+		default:
+			return
 		}
 		if _, err := c.Write(out); err != nil {
 			return
@@ -97,9 +122,16 @@ func (b *teller) serve(c net.Conn) {
 	}
 }
 
-func (b *teller) reader(t *testing.T) (pulsar.Reader, error) {
+func (b *teller) heard() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.tokens)
+}
+
+func (b *teller) reader(t *testing.T, config Config) (pulsar.Reader, *logins, error) {
 	t.Helper()
-	config := Config{ServiceURL: "pulsar://" + b.Addr().String()}.withDefaults()
+	config.ServiceURL = "pulsar://" + b.Addr().String()
+	config = config.withDefaults()
 	config.logins = newLogins(config)
 	client, err := config.newClient()
 	if err != nil {
@@ -113,7 +145,17 @@ func (b *teller) reader(t *testing.T) (pulsar.Reader, error) {
 			t.Error(err)
 		}
 	}
-	return r, err
+	return r, config.logins, err
+}
+
+// entries is a reader of a broker that has them.
+func entries(t *testing.T, entries ...[]byte) pulsar.Reader {
+	t.Helper()
+	r, _, err := newTeller(t, &teller{entries: entries}).reader(t, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 // made is an entry with an author, and what else its metadata says.
@@ -146,9 +188,7 @@ var invalid = []struct {
 	{"it is encrypted", made([]byte("x"), text(13, append(text(1, []byte("k")), text(2, []byte("v"))...)))},
 	{"it is one of 2 chunks of a message", made([]byte("x"), text(26, []byte("u")), number(27, 2), number(28, negative(-9)), number(29, 0))},
 	{"it is one of 2147483647 chunks of a message", made([]byte("x"), text(26, []byte("u")), number(27, math.MaxInt32), number(28, 10), number(29, 0))},
-	{"it says that it has 4294967295 bytes decompressed", made([]byte{0x10, 'a'}, number(8, byLZ4), number(9, math.MaxUint32))},
-	{"it says that it has 4294967295 bytes decompressed", made([]byte{0x78, 0x9c}, number(8, byZlib), number(9, math.MaxUint32))},
-	{"compression 77 is not known", made([]byte("x"), number(8, 77), number(9, 5))},
+	{"it says that it has 4294967295 bytes decompressed", made([]byte{0x10, 'a'}, number(8, 1), number(9, math.MaxUint32))},
 	{"its metadata is damaged", made([]byte("x"), text(4, text(1, []byte("a property without a value"))))},
 	{"its metadata is damaged", joinEntry(number(2, 1), []byte("x"))},
 }
@@ -156,15 +196,12 @@ var invalid = []struct {
 // Whatever is in an entry, the client reads on: it gets what it can bear.
 func TestAnEntryThatTheClientCantBearIsAnError(t *testing.T) {
 	t.Parallel()
-	entries := [][]byte{made([]byte("first"))}
+	all := [][]byte{made([]byte("first"))}
 	for _, o := range invalid {
-		entries = append(entries, o.entry)
+		all = append(all, o.entry)
 	}
-	entries = append(entries, made(append(one("a"), one("b")...), number(11, 2)))
-	r, err := newTeller(t, entries...).reader(t)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all = append(all, made(append(one("a"), one("b")...), number(11, 2)))
+	r := entries(t, all...)
 	next := func() pulsar.Message {
 		m, err := r.Next(t.Context())
 		if err != nil {
@@ -193,10 +230,7 @@ func TestAnEntryThatTheClientCantBearIsAnError(t *testing.T) {
 // A message without anything is a record, though the client takes it for a damaged one.
 func TestAnEmptyMessageIsARecord(t *testing.T) {
 	t.Parallel()
-	r, err := newTeller(t, made(nil), made(nil, number(25, 1)), made([]byte("last"))).reader(t)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := entries(t, made(nil), made(nil, number(25, 1)), made([]byte("last")))
 	for i := range int64(3) {
 		m, err := r.Next(t.Context())
 		if err != nil {
@@ -209,55 +243,24 @@ func TestAnEmptyMessageIsARecord(t *testing.T) {
 	}
 }
 
-// compressed are some bytes, as each of Pulsar's compressions has them.
-func compressed(t testing.TB, b []byte) map[uint64][]byte {
-	t.Helper()
-	block := make([]byte, lz4.CompressBlockBound(len(b)))
-	n, err := lz4.CompressBlock(b, block, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var z bytes.Buffer
-	w := zlib.NewWriter(&z)
-	_, _ = w.Write(b)
-	_ = w.Close()
-	enc, err := zstd.NewWriter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer enc.Close()
-	return map[uint64][]byte{byLZ4: block[:n], byZlib: z.Bytes(), byZstd: enc.EncodeAll(b, nil), bySnappy: snappy.Encode(nil, b)}
-}
-
-func TestVetDecompressesABatch(t *testing.T) {
-	small := bytes.Repeat(one("value"), 100)
-	for by, b := range compressed(t, small) {
-		e := new(decompressor).vet(made(b, number(8, by), number(9, uint64(len(small))), number(11, 100)))
-		meta, payload, err := splitEntry(e)
-		if m, bad := readMetadata(meta); err != nil || bad != nil || m.uncompressed != 0 || m.messages != 100 || !bytes.Equal(payload, small) {
-			t.Errorf("compression %d: %+v with %d bytes, %v, %v", by, m, len(payload), err, bad)
-		}
-	}
-}
-
 // An entry that was damaged on its way is asked for again, by another reader, before it is believed.
 func TestADamagedEntryIsReadTwice(t *testing.T) {
 	t.Parallel()
 	good := made([]byte("value"))
 	bad := bytes.Clone(good)
 	bad[len(bad)-1] ^= 1
-	brokers := []*teller{newTeller(t, bad), newTeller(t, good)}
+	answers := [][]byte{bad, good}
 	f, err := newFeed(t.Context(), func(context.Context, int64) (pulsar.Reader, error) {
-		b := brokers[0]
-		brokers = brokers[1:]
-		return b.reader(t)
+		r := entries(t, answers[0])
+		answers = answers[1:]
+		return r, nil
 	}, 7<<(entryBits+batchBits))
 	if err != nil {
 		t.Fatal(err)
 	}
 	m, _, _, err := f.next(t.Context())
-	if err != nil || string(m.Payload()) != "value" || len(brokers) > 0 {
-		t.Errorf("%v, %v, after %d readers", m, err, 2-len(brokers))
+	if err != nil || string(m.Payload()) != "value" || len(answers) > 0 {
+		t.Errorf("%v, %v, after %d readers", m, err, 2-len(answers))
 	}
 }
 
@@ -266,9 +269,7 @@ func FuzzEntry(f *testing.F) {
 	for _, o := range invalid {
 		f.Add(o.entry)
 	}
-	for by, b := range compressed(f, one("value")) {
-		f.Add(made(b, number(8, by), number(9, 11), number(11, 1)))
-	}
+	f.Add(made([]byte{0x10, 'a'}, number(8, 1), number(9, 11), number(11, 1)))
 	f.Add(append([]byte{0x0e, 0x02, 0, 0, 0, 0}, made(nil)...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		again := bytes.Clone(b) // with the checksum that it should have
@@ -276,13 +277,46 @@ func FuzzEntry(f *testing.F) {
 			binary.BigEndian.PutUint32(again[2:], crc32.Checksum(again[6:], castagnoli))
 		}
 		for _, e := range [][]byte{b, again} {
-			put := new(decompressor).vet(e)
+			put := vet(e)
 			if put == nil {
 				put = e
 			}
-			if more := new(decompressor).vet(put); more != nil {
+			if more := vet(put); more != nil {
 				t.Fatalf("%q becomes %q, and that %q", e, put, more)
 			}
 		}
 	})
+}
+
+// A broker on this host, such as the end of a tunnel, names the one that has a topic; the token would follow.
+func TestATokenFollowsALookupOnlyWhereItMayGo(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, host   string
+		strict, sent bool
+	}{
+		{"this host", "127.0.0.1", true, true},
+		{"another host", "0.0.0.0", false, true}, // it leads here, and is none of the names that are known to
+		{"another host, strict", "0.0.0.0", true, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			second := newTeller(t, &teller{})
+			_, port, _ := net.SplitHostPort(second.Addr().String())
+			first := newTeller(t, &teller{elsewhere: net.JoinHostPort(c.host, port)})
+			_, logins, err := first.reader(t, Config{Token: "hunter2", Options: driver.Options{StrictTLS: c.strict}})
+			if c.sent != (err == nil) {
+				t.Errorf("a reader: %v", err)
+			}
+			if got := first.heard(); len(got) == 0 || got[0] != "hunter2" {
+				t.Errorf("the broker of the URL heard %q", got)
+			}
+			if got := second.heard(); (len(got) > 0) != c.sent || c.sent && got[0] != "hunter2" {
+				t.Errorf("the broker that was named heard %q", got)
+			}
+			if why := logins.explain(io.EOF); c.sent == errors.Is(why, fault.Invalid) || !c.sent && !strings.Contains(why.Error(), "broker that another one named, at 0.0.0.0") {
+				t.Errorf("the error: %v", why)
+			}
+		})
+	}
 }

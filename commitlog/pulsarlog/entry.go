@@ -8,6 +8,11 @@ import (
 
 	"github.com/apache/pulsar-client-go/pulsar"
 	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"github.com/ringfence/ringfence/internal/limits"
 )
 
 // An entry as it comes from a broker: what the broker adds, perhaps; a checksum; metadata; and a message, or
@@ -20,54 +25,91 @@ const (
 	magicChecksum = 0x0e01
 )
 
-// damagedProperty is in the place of an entry that can't be read, and says why.
-const damagedProperty = ownPrefix + "damaged"
+// The client drops an entry that it can't read, without a word. vet puts another one in its place: one with
+// damagedProperty, which says why, or with emptyProperty, as the client takes an empty message for a damaged one.
+const (
+	damagedProperty = ownPrefix + "damaged"
+	emptyProperty   = ownPrefix + "empty"
+)
 
-// emptyProperty is added to a message without anything, which the client would take for a damaged one.
-const emptyProperty = ownPrefix + "empty"
+// The fields of MessageMetadata and SingleMessageMetadata that say how an entry is read.
+const (
+	metaProperties   = 4
+	metaCompression  = 8
+	metaUncompressed = 9
+	metaMessages     = 11
+	metaEncryption   = 13
+	metaChunks       = 27
+
+	singleSize = 3
+)
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// vet is nil for an entry that the client reads as it is. Else it is what to give it instead: the same one
-// decompressed, or one that says what is wrong with it.
-func (d *decompressor) vet(b []byte) []byte {
+// parsed is a message of Pulsar's protocol, as the client has registered it.
+type parsed struct{ protoreflect.Message }
+
+func parse(name protoreflect.Name, b []byte) (parsed, error) {
+	kind, err := protoregistry.GlobalTypes.FindMessageByName("pulsar.proto." + protoreflect.FullName(name))
+	if err != nil {
+		return parsed{}, fmt.Errorf("the client does not know %s: %w", name, err)
+	}
+	m := kind.New()
+	if proto.Unmarshal(b, m.Interface()) != nil {
+		return parsed{}, errors.New("its metadata is damaged")
+	}
+	return parsed{m}, nil
+}
+
+func (p parsed) has(n protoreflect.FieldNumber) bool {
+	return p.Has(p.Descriptor().Fields().ByNumber(n))
+}
+
+func (p parsed) value(n protoreflect.FieldNumber) protoreflect.Value {
+	return p.Get(p.Descriptor().Fields().ByNumber(n))
+}
+
+// vet is nil for an entry that the client reads as it is, and else what to give it instead.
+func vet(b []byte) []byte {
 	meta, payload, err := splitEntry(b)
 	if err != nil {
 		return damagedEntry(err)
 	}
-	m, err := readMetadata(meta)
-	if err != nil {
+	m, err := parse("MessageMetadata", meta)
+	if err == nil {
+		err = unreadable(m, payload)
+	}
+	switch {
+	case err != nil:
 		return damagedEntry(err)
+	case !m.has(metaMessages) && len(payload) == 0 && !m.has(metaProperties):
+		return joinEntry(appendProperty(meta[:len(meta):len(meta)], emptyProperty, ""), payload)
 	}
-	changed := false
-	if m.uncompressed > 0 && m.compression != 0 {
-		if payload, err = d.decompress(m.compression, payload, m.uncompressed); err != nil {
-			return damagedEntry(err)
-		}
-		changed = true
-		meta = protowire.AppendVarint(protowire.AppendTag(meta[:len(meta):len(meta)], metaUncompressed, protowire.VarintType), 0) // the last one counts
+	return nil
+}
+
+// unreadable says why the client would drop an entry, or fail by it.
+func unreadable(m parsed, payload []byte) error {
+	switch size, chunks := m.value(metaUncompressed).Uint(), m.value(metaChunks).Int(); {
+	case m.has(metaEncryption):
+		return errors.New("it is encrypted")
+	case chunks > 1:
+		return fmt.Errorf("it is one of %d chunks of a message", chunks)
+	case size > limits.PulsarEntryBytes:
+		return fmt.Errorf("it says that it has %d bytes decompressed; expected %d at most", size, limits.PulsarEntryBytes)
+	case m.has(metaMessages) && (size == 0 || m.value(metaCompression).Enum() == 0):
+		return checkBatch(payload, m.value(metaMessages).Int())
 	}
-	if m.batched {
-		if err := checkBatch(payload, m.messages); err != nil {
-			return damagedEntry(err)
-		}
-	} else if len(payload) == 0 && !m.properties {
-		changed = true
-		meta = appendProperty(meta[:len(meta):len(meta)], emptyProperty, "")
-	}
-	if !changed {
-		return nil
-	}
-	return joinEntry(meta, payload)
+	return nil
 }
 
 func splitEntry(b []byte) (meta, payload []byte, err error) {
 	if len(b) >= 6 && binary.BigEndian.Uint16(b) == magicBroker {
-		size := uint64(binary.BigEndian.Uint32(b[2:]))
-		if size > uint64(len(b)-6) {
+		_, rest, ok := cutSized(b[2:])
+		if !ok {
 			return nil, nil, errors.New("what the broker adds to it is cut off")
 		}
-		b = b[6+size:]
+		b = rest
 	}
 	if len(b) < 10 || binary.BigEndian.Uint16(b) != magicChecksum {
 		return nil, nil, errors.New("it has no checksum")
@@ -103,7 +145,7 @@ func joinEntry(meta, payload []byte) []byte {
 	return b
 }
 
-// damagedEntry says why an entry can't be read: as a message of nobody and no time.
+// damagedEntry says why an entry can't be read, in a message of an unnamed producer.
 func damagedEntry(why error) []byte {
 	meta := []byte{1<<3 | 2, 0, 2 << 3, 0, 3 << 3, 0}
 	return joinEntry(appendProperty(meta, damagedProperty, why.Error()), nil)
@@ -123,8 +165,8 @@ func appendProperty(meta []byte, name, value string) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(meta, metaProperties, protowire.BytesType), p)
 }
 
-// checkBatch follows the messages of a batch.
-func checkBatch(b []byte, messages int32) error {
+// checkBatch follows the messages of a batch: the client reads on behind its end.
+func checkBatch(b []byte, messages int64) error {
 	if messages < 1 || messages > batchRecords {
 		return fmt.Errorf("it says that it has %d messages; expected 1 to %d", messages, batchRecords)
 	}
@@ -133,11 +175,12 @@ func checkBatch(b []byte, messages int32) error {
 		if !ok {
 			return fmt.Errorf("it ends within message %d of %d", i, messages)
 		}
-		size, err := payloadSize(meta)
+		m, err := parse("SingleMessageMetadata", meta)
 		if err != nil {
 			return fmt.Errorf("message %d: %w", i, err)
 		}
-		if size < 0 || int64(size) > int64(len(rest)) {
+		size := m.value(singleSize).Int()
+		if size < 0 || size > int64(len(rest)) {
 			return fmt.Errorf("message %d says that it has %d bytes, of %d that there are", i, size, len(rest))
 		}
 		b = rest[size:]
