@@ -5,8 +5,10 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/ringfence/ringfence/commitlog/driver"
 )
@@ -45,34 +47,12 @@ type builder struct {
 	records int32
 	base    int64 // timestamp
 	max     int64
+	headers []kmsg.Header // of the record that is added
 }
 
 // reset begins a batch in the memory of buf.
 func (b *builder) reset(buf []byte) {
 	*b = builder{buf: append(buf[:0], make([]byte, batchHeader)...)}
-}
-
-func varintLen(v int64) int {
-	u, n := uint64(v<<1)^uint64(v>>63), 1
-	for u >= 0x80 {
-		u >>= 7
-		n++
-	}
-	return n
-}
-
-func bytesLen(p []byte) int {
-	if p == nil {
-		return 1
-	}
-	return varintLen(int64(len(p))) + len(p)
-}
-
-func appendBytes(dst, p []byte) []byte {
-	if p == nil {
-		return append(dst, 1) // -1
-	}
-	return append(binary.AppendVarint(dst, int64(len(p))), p...)
 }
 
 // add appends a record; extra is one more header, if it has a name.
@@ -81,38 +61,19 @@ func (b *builder) add(r *driver.Record, timestamp int64, extra driver.Header) {
 		b.base, b.max = timestamp, timestamp
 	}
 	b.max = max(b.max, timestamp)
-	delta, headers := timestamp-b.base, int64(len(r.Headers))
-	n := 1 + varintLen(delta) + varintLen(int64(b.records)) + bytesLen(r.Key) + bytesLen(r.Value)
-	for i := range r.Headers {
-		h := &r.Headers[i]
-		n += varintLen(int64(len(h.Name))) + len(h.Name) + bytesLen(h.Value)
-	}
+	b.headers = b.headers[:0]
 	if extra.Name != "" {
-		headers++
-		n += varintLen(int64(len(extra.Name))) + len(extra.Name) + bytesLen(extra.Value)
+		b.headers = append(b.headers, kmsg.Header{Key: extra.Name, Value: extra.Value})
 	}
-	n += varintLen(headers)
-	buf := binary.AppendVarint(b.buf, int64(n))
-	buf = append(buf, 0)
-	buf = binary.AppendVarint(buf, delta)
-	buf = binary.AppendVarint(buf, int64(b.records))
-	buf = appendBytes(buf, r.Key)
-	buf = appendBytes(buf, r.Value)
-	buf = binary.AppendVarint(buf, headers)
-	if extra.Name != "" {
-		buf = appendHeader(buf, extra)
+	for _, h := range r.Headers {
+		b.headers = append(b.headers, kmsg.Header{Key: h.Name, Value: h.Value})
 	}
-	for i := range r.Headers {
-		buf = appendHeader(buf, r.Headers[i])
-	}
-	b.buf = buf
+	rec := kmsg.Record{TimestampDelta64: timestamp - b.base, OffsetDelta: b.records, Key: r.Key, Value: r.Value, Headers: b.headers}
+	at := len(b.buf)
+	b.buf = rec.AppendTo(b.buf)
+	length := binary.AppendVarint(make([]byte, 0, binary.MaxVarintLen64), int64(len(b.buf)-at-1))
+	b.buf = slices.Replace(b.buf, at, at+1, length...) // of the one byte that AppendTo wrote
 	b.records++
-}
-
-func appendHeader(buf []byte, h driver.Header) []byte {
-	buf = binary.AppendVarint(buf, int64(len(h.Name)))
-	buf = append(buf, h.Name...)
-	return appendBytes(buf, h.Value)
 }
 
 // finish writes the header under an identity and returns the batch.
@@ -121,16 +82,11 @@ func (b *builder) finish(compress kgo.Compressor, id int64, epoch int16, sequenc
 	if compress != nil {
 		b.buf, attributes = compressed(b.buf, compress)
 	}
-	h := b.buf[:batchHeader]
-	binary.BigEndian.PutUint64(h[0:], 0)
-	binary.BigEndian.PutUint32(h[8:], uint32(len(b.buf)-12))
-	binary.BigEndian.PutUint32(h[12:], ^uint32(0))
-	h[16] = 2
-	binary.BigEndian.PutUint16(h[21:], uint16(attributes))
-	binary.BigEndian.PutUint32(h[23:], uint32(b.records-1))
-	binary.BigEndian.PutUint64(h[27:], uint64(b.base))
-	binary.BigEndian.PutUint64(h[35:], uint64(b.max))
-	binary.BigEndian.PutUint32(h[57:], uint32(b.records))
+	h := kmsg.RecordBatch{
+		Length: int32(len(b.buf) - 12), PartitionLeaderEpoch: -1, Magic: 2, Attributes: attributes, LastOffsetDelta: b.records - 1,
+		FirstTimestamp: b.base, MaxTimestamp: b.max, NumRecords: b.records,
+	}
+	h.AppendTo(b.buf[:0])
 	sign(b.buf, id, epoch, sequence)
 	return b.buf
 }
@@ -154,46 +110,33 @@ func compressed(buf []byte, c kgo.Compressor) ([]byte, int16) {
 
 // header is what a reader needs of a batch.
 type header struct {
-	base, last    int64 // offsets
-	attributes    int16
-	baseTimestamp int64
-	maxTimestamp  int64
-	producer      int64
-	epoch         int16
-	sequence      int32
-	records       int32
+	kmsg.RecordBatch
+	last int64 // offset
 }
 
-// nextBatch splits the first batch off a response. A batch that the response cuts off gives none.
-func nextBatch(src []byte) (h header, batch, rest []byte, err error) {
+// nextBatch reads the first batch of a response; size 0: the response cuts it off.
+func nextBatch(src []byte) (h header, size int, err error) {
 	if len(src) < 17 {
-		return header{}, nil, nil, nil
+		return h, 0, nil
 	}
-	size := int64(int32(binary.BigEndian.Uint32(src[8:]))) + 12
-	h.base = int64(binary.BigEndian.Uint64(src))
-	if magic := src[16]; magic != 2 {
-		return h, nil, nil, fmt.Errorf("a batch of format %d; expected 2, which Kafka writes since 0.11", magic)
+	size = int(int32(binary.BigEndian.Uint32(src[8:]))) + 12
+	switch magic := src[16]; {
+	case magic != 2:
+		return h, 0, fmt.Errorf("a batch of format %d; expected 2, which Kafka writes since 0.11", magic)
+	case size < batchHeader:
+		return h, 0, fmt.Errorf("a batch of %d bytes; expected at least %d", size, batchHeader)
+	case len(src) < size:
+		return h, 0, nil
 	}
-	if size < batchHeader {
-		return h, nil, nil, fmt.Errorf("a batch of %d bytes; expected at least %d", size, batchHeader)
+	if err := h.ReadFrom(src[:size]); err != nil {
+		return h, 0, fmt.Errorf("a batch of %d bytes: %w", size, err)
 	}
-	if int64(len(src)) < size {
-		return header{}, nil, nil, nil
+	if got := int32(crc32.Checksum(src[21:size], castagnoli)); got != h.CRC {
+		return h, 0, fmt.Errorf("a batch with checksum %08x; expected %08x", uint32(got), uint32(h.CRC))
 	}
-	batch, rest = src[:size], src[size:]
-	if want, got := binary.BigEndian.Uint32(batch[17:]), crc32.Checksum(batch[21:], castagnoli); want != got {
-		return h, nil, nil, fmt.Errorf("a batch with checksum %08x; expected %08x", got, want)
+	h.last = h.FirstOffset + int64(h.LastOffsetDelta)
+	if h.last < h.FirstOffset || h.NumRecords < 0 {
+		return h, 0, fmt.Errorf("a batch of %d records from offset %d to %d", h.NumRecords, h.FirstOffset, h.last)
 	}
-	h.attributes = int16(binary.BigEndian.Uint16(batch[21:]))
-	h.last = h.base + int64(int32(binary.BigEndian.Uint32(batch[23:])))
-	h.baseTimestamp = int64(binary.BigEndian.Uint64(batch[27:]))
-	h.maxTimestamp = int64(binary.BigEndian.Uint64(batch[35:]))
-	h.producer = int64(binary.BigEndian.Uint64(batch[43:]))
-	h.epoch = int16(binary.BigEndian.Uint16(batch[51:]))
-	h.sequence = int32(binary.BigEndian.Uint32(batch[53:]))
-	h.records = int32(binary.BigEndian.Uint32(batch[57:]))
-	if h.last < h.base || h.records < 0 {
-		return h, nil, nil, fmt.Errorf("a batch of %d records from offset %d to %d", h.records, h.base, h.last)
-	}
-	return h, batch, rest, nil
+	return h, size, nil
 }

@@ -35,21 +35,21 @@ func (f *feed) has(offset int64) bool { return f.start <= offset && offset <= f.
 // add appends what a fetch at f.end returned. A damaged batch ends the feed.
 func (f *feed) add(raw []byte, a *aborts) {
 	for len(raw) > 0 {
-		h, batch, rest, err := nextBatch(raw)
+		h, size, err := nextBatch(raw)
 		if err != nil {
-			f.spans = append(f.spans, span{h: header{base: f.end, last: f.end}, at: f.end, corrupt: err})
+			f.spans = append(f.spans, span{h: header{last: f.end}, at: f.end, corrupt: err})
 			return
 		}
-		if batch == nil {
+		if size == 0 {
 			return // cut off: the next fetch brings it
 		}
-		raw = rest
+		raw = raw[size:]
 		skip := a.skip(&h)
 		if h.last < f.end {
 			continue // before what was asked for
 		}
-		f.spans = append(f.spans, span{h: h, body: batch[batchHeader:], skip: skip, at: h.base, size: len(batch)})
-		f.bytes += len(batch)
+		f.spans = append(f.spans, span{h: h, body: h.Records, skip: skip, at: h.FirstOffset, size: size})
+		f.bytes += size
 		f.end = h.last + 1
 	}
 }
@@ -74,6 +74,7 @@ func (f *feed) seek(offset int64) {
 
 // read appends the records from offset on, up to a budget, and returns the offset to read next.
 func (f *feed) read(offset int64, budget int, dst []driver.Record, mem *arena, d kgo.Decompressor) ([]driver.Record, int64, error) {
+	var r rawRecord
 	had := len(dst)
 	for len(f.spans) > 0 {
 		s := &f.spans[0]
@@ -94,28 +95,24 @@ func (f *feed) read(offset int64, budget int, dst []driver.Record, mem *arena, d
 			return dst, offset, err
 		}
 		skip := ""
-		if ours(s.h.producer) {
+		if ours(s.h.ProducerID) {
 			skip = sequenceHeader
 		}
 		full := false
 		for len(s.body) > 0 {
-			r, rest, err := nextRecord(&s.h, s.body)
+			rest, err := r.next(&s.h, s.body)
 			if err != nil {
 				s.corrupt = err
 				return dst, offset, err
 			}
 			if r.offset >= offset && !isMarker(&s.h, &r) {
-				if len(dst) > had && (r.bytes > budget || len(dst)-had >= limits.KafkaReadRecords) {
+				size := r.bytes()
+				if len(dst) > had && (size > budget || len(dst)-had >= limits.KafkaReadRecords) {
 					full = true
 					break
 				}
-				rec, err := r.copyTo(mem, skip)
-				if err != nil {
-					s.corrupt = err
-					return dst, offset, err
-				}
-				budget -= r.bytes
-				dst = append(dst, rec)
+				budget -= size
+				dst = append(dst, r.copyTo(mem, skip))
 			}
 			s.body, s.at = rest, r.offset+1
 			offset = max(offset, s.at)
@@ -132,7 +129,7 @@ func (f *feed) read(offset int64, budget int, dst []driver.Record, mem *arena, d
 
 // open decompresses a batch.
 func (s *span) open(d kgo.Decompressor) error {
-	codec := s.h.attributes & attrCompression
+	codec := s.h.Attributes & attrCompression
 	if s.opened || codec == 0 {
 		s.opened = true
 		return nil

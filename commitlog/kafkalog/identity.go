@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kmsg"
+
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/internal/fault"
 )
@@ -203,32 +205,27 @@ func (i *identity) plain(req *driver.AppendRequest) bool {
 
 // sequences gives the sequence and the first offset of every append in a batch of this identity.
 func sequences(h *header, body []byte, visit func(sequence, first int64)) error {
+	var r rawRecord
 	withHeaders := false
 	for n := int32(0); len(body) > 0; n++ {
-		r, rest, err := nextRecord(h, body)
+		rest, err := r.next(h, body)
 		if err != nil {
 			return err
 		}
 		body = rest
-		sequence, found := int64(-1), false
-		err = r.eachHeader(func(name, value []byte) bool {
-			if string(name) == sequenceHeader {
-				sequence, err = strconv.ParseInt(string(value), 10, 64)
-				found = err == nil
-			}
-			return !found
-		})
-		if err != nil {
-			return err
-		}
+		at := slices.IndexFunc(r.Headers, func(h kmsg.Header) bool { return h.Key == sequenceHeader })
 		if n == 0 {
-			withHeaders = found
+			withHeaders = at >= 0
 		}
 		switch {
-		case found:
+		case at >= 0:
+			sequence, err := strconv.ParseInt(string(r.Headers[at].Value), 10, 64)
+			if err != nil {
+				return fmt.Errorf("the header %s: %w", sequenceHeader, err)
+			}
 			visit(sequence, r.offset)
 		case !withHeaders:
-			visit(int64(follow(h.sequence, int(n))), r.offset)
+			visit(int64(follow(h.FirstSequence, int(n))), r.offset)
 		}
 	}
 	return nil

@@ -53,13 +53,13 @@ func (p *partition) readPast(ctx context.Context) error {
 	}
 	past := map[int64]*trace{}
 	end, err := p.scan(ctx, b.First, b.Next, func(s *span) error {
-		if !ours(s.h.producer) || s.h.attributes&attrControl != 0 {
+		if !ours(s.h.ProducerID) || s.h.Attributes&attrControl != 0 {
 			return nil
 		}
-		if past[s.h.producer] == nil {
-			past[s.h.producer] = new(trace)
+		if past[s.h.ProducerID] == nil {
+			past[s.h.ProducerID] = new(trace)
 		}
-		return past[s.h.producer].add(p, s)
+		return past[s.h.ProducerID].add(p, s)
 	})
 	if err != nil {
 		return err

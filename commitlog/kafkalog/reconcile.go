@@ -295,7 +295,7 @@ func (t *trace) ends(st *producerState) bool {
 func (p *partition) history(ctx context.Context, id *identity, from, to int64) (trace, error) {
 	var t trace
 	end, err := p.scan(ctx, from, to, func(s *span) error {
-		if s.h.producer != id.kafkaID || s.h.attributes&attrControl != 0 {
+		if s.h.ProducerID != id.kafkaID || s.h.Attributes&attrControl != 0 {
 			return nil
 		}
 		return t.add(p, s)
@@ -310,7 +310,7 @@ func (t *trace) add(p *partition, s *span) error {
 		return err
 	}
 	keep := &identity{recent: t.places}
-	t.any, t.epoch, t.last = true, s.h.epoch, follow(s.h.sequence, int(s.h.records)-1)
+	t.any, t.epoch, t.last = true, s.h.ProducerEpoch, follow(s.h.FirstSequence, int(s.h.NumRecords)-1)
 	err := sequences(&s.h, s.body, func(sequence, first int64) {
 		keep.remember(sequence, first)
 		t.next = sequence + 1
@@ -335,8 +335,8 @@ func (p *partition) stored(ctx context.Context, b *batch) (int64, error) {
 	first := int64(-1)
 	look := func(from int64) error {
 		_, err := p.scan(ctx, from, bounds.Next, func(s *span) error {
-			if s.h.producer == b.identity.kafkaID && s.h.epoch == b.epoch && s.h.sequence == b.sequence {
-				first = s.h.base
+			if s.h.ProducerID == b.identity.kafkaID && s.h.ProducerEpoch == b.epoch && s.h.FirstSequence == b.sequence {
+				first = s.h.FirstOffset
 			}
 			return nil
 		})

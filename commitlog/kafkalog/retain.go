@@ -121,13 +121,13 @@ func (p *partition) size(ctx context.Context) (float64, error) {
 		if err != nil {
 			return 0, err
 		}
-		h, batch, _, err := nextBatch(part.RecordBatches)
+		h, size, err := nextBatch(part.RecordBatches)
 		if err != nil {
 			return 0, err
 		}
-		if batch != nil {
-			bytes += float64(len(batch))
-			offsets += float64(h.last - h.base + 1)
+		if size > 0 {
+			bytes += float64(size)
+			offsets += float64(h.last - h.FirstOffset + 1)
 		}
 	}
 	if offsets == 0 {

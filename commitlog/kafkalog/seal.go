@@ -26,23 +26,16 @@ import (
 const markerHeader = "ringfence-seal"
 
 func isMarker(h *header, r *rawRecord) bool {
-	if r.timestamp != -1 || r.key != nil || r.value != nil || r.nHeaders != 1 || h.attributes&attrAppendTime != 0 {
-		return false
-	}
-	found := false
-	err := r.eachHeader(func(name, _ []byte) bool {
-		found = string(name) == markerHeader
-		return false
-	})
-	return found && err == nil
+	return r.timestamp == -1 && r.Key == nil && r.Value == nil && len(r.Headers) == 1 && r.Headers[0].Key == markerHeader && h.Attributes&attrAppendTime == 0
 }
 
 // isMarker says whether a batch is that of a seal.
 func (s *span) isMarker() bool {
-	if s.h.records != 1 || s.h.baseTimestamp != -1 || s.h.attributes&attrCompression != 0 || s.corrupt != nil {
+	if s.h.NumRecords != 1 || s.h.FirstTimestamp != -1 || s.h.Attributes&attrCompression != 0 || s.corrupt != nil {
 		return false
 	}
-	r, _, err := nextRecord(&s.h, s.body)
+	var r rawRecord
+	_, err := r.next(&s.h, s.body)
 	return err == nil && isMarker(&s.h, &r)
 }
 
