@@ -2,75 +2,33 @@ package kafkalog
 
 import (
 	"context"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // budget bounds the bytes of the appends that wait for their answers.
 type budget struct {
-	mu   sync.Mutex
-	max  int
-	used int
-	wake chan struct{} // closed when used shrinks; nil: nobody waits
+	bytes *semaphore.Weighted
+	max   int64
 }
 
-func newBudget(limit int) *budget { return &budget{max: limit} }
-
-// take reserves n bytes, or as much as there is; it waits while there is too little.
-func (b *budget) take(ctx context.Context, n int, closed <-chan struct{}) error {
-	for {
-		b.mu.Lock()
-		if b.used+n <= b.max || b.used == 0 {
-			b.used += n
-			b.mu.Unlock()
-			return nil
-		}
-		wake := b.waker()
-		b.mu.Unlock()
-		select {
-		case <-wake:
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-closed:
-			return errClosed
-		}
-	}
+func newBudget(limit int) budget {
+	return budget{semaphore.NewWeighted(int64(limit)), int64(limit)}
 }
 
-func (b *budget) waker() chan struct{} {
-	if b.wake == nil {
-		b.wake = make(chan struct{})
-	}
-	return b.wake
+// take reserves n bytes, or all there are for an append of more. It waits while there are too few.
+func (b budget) take(ctx context.Context, n int) error {
+	return b.bytes.Acquire(ctx, min(int64(n), b.max))
 }
 
-func (b *budget) give(n int) {
-	b.mu.Lock()
-	b.used -= n
-	wake := b.wake
-	b.wake = nil
-	b.mu.Unlock()
-	if wake != nil {
-		close(wake)
-	}
-}
+func (b budget) give(n int) { b.bytes.Release(min(int64(n), b.max)) }
 
 // drain waits until nothing is in use, at most for d.
-func (b *budget) drain(d time.Duration) {
-	timeout := time.NewTimer(d)
-	defer timeout.Stop()
-	for {
-		b.mu.Lock()
-		if b.used == 0 {
-			b.mu.Unlock()
-			return
-		}
-		wake := b.waker()
-		b.mu.Unlock()
-		select {
-		case <-wake:
-		case <-timeout.C:
-			return
-		}
+func (b budget) drain(d time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	if b.bytes.Acquire(ctx, b.max) == nil {
+		b.bytes.Release(b.max)
 	}
 }

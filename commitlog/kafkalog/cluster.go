@@ -170,7 +170,11 @@ func anyBroker[T any, R kmsg.Response, P interface {
 			limited, cancel := context.WithTimeout(ctx, limit)
 			copied := P(new(T))
 			*copied = *req // the client may still have its hands on one that was given up
-			resp, err := one[R](limited, l.main, b, copied)
+			var to kmsg.Requestor = l.main
+			if b != nil {
+				to = b
+			}
+			resp, err := copied.RequestWith(limited, to)
 			slow := limited.Err() != nil
 			cancel()
 			switch {
@@ -183,18 +187,6 @@ func anyBroker[T any, R kmsg.Response, P interface {
 			l.quick.CompareAndSwap(b, nil)
 		}
 	}
-}
-
-// one asks one broker; nil: the one of the client's choice.
-func one[R kmsg.Response](ctx context.Context, c *kgo.Client, b *kgo.Broker, req interface {
-	kmsg.Request
-	RequestWith(ctx context.Context, r kmsg.Requestor) (R, error)
-},
-) (R, error) {
-	if b == nil {
-		return req.RequestWith(ctx, c)
-	}
-	return askOne[R](ctx, b, req)
 }
 
 // search asks all brokers for a topic: one may not know it yet, or any more. The result is what
@@ -210,7 +202,7 @@ func (l *kafkaLog) search(ctx context.Context, kafkaName string) ([]topicMeta, e
 	var wg sync.WaitGroup
 	for i, b := range resp.Brokers {
 		wg.Go(func() {
-			resp, err := ask[*kmsg.MetadataResponse](limited, l.main, b.NodeID, metadataRequest(kafkaName))
+			resp, err := metadataRequest(kafkaName).RequestWith(limited, brokerOf(l.main, b.NodeID))
 			if err != nil {
 				return // who knows the topic and does not answer can't serve it either
 			}
@@ -233,7 +225,7 @@ func (l *kafkaLog) search(ctx context.Context, kafkaName string) ([]topicMeta, e
 
 // metaAt is what one broker says of the topic; fault.NotFound if it does not know it.
 func (s *store) metaAt(ctx context.Context, broker int32) (topicMeta, error) {
-	resp, err := ask[*kmsg.MetadataResponse](ctx, s.l.main, broker, metadataRequest(s.kafkaName))
+	resp, err := metadataRequest(s.kafkaName).RequestWith(ctx, brokerOf(s.l.main, broker))
 	if err != nil {
 		return topicMeta{}, err
 	}
@@ -283,26 +275,18 @@ func once(ids []int32) []int32 {
 	return slices.Compact(ids)
 }
 
-// ask sends a request to one broker.
-func ask[R kmsg.Response](ctx context.Context, c *kgo.Client, broker int32, req kmsg.Request) (R, error) {
-	var none R
+// brokerOf is a broker that can be asked; -1: there is none.
+func brokerOf(c *kgo.Client, broker int32) kmsg.Requestor {
 	if broker < 0 {
-		return none, errNoLeader
+		return noBroker{}
 	}
-	return askOne[R](ctx, c.Broker(int(broker)), req)
+	return c.Broker(int(broker))
 }
 
-func askOne[R kmsg.Response](ctx context.Context, b *kgo.Broker, req kmsg.Request) (R, error) {
-	var none R
-	resp, err := b.Request(ctx, req)
-	if err != nil {
-		return none, err
-	}
-	r, ok := resp.(R)
-	if !ok {
-		return none, fmt.Errorf("an answer of type %T", resp)
-	}
-	return r, nil
+type noBroker struct{}
+
+func (noBroker) Request(context.Context, kmsg.Request) (kmsg.Response, error) {
+	return nil, errNoLeader
 }
 
 // refresh looks up the partitions' leaders. fault.NotFound when the topic is gone for good: it is

@@ -19,7 +19,7 @@ func send(t *testing.T, h *handle, value string) (b *batch, answer chan error) {
 	t.Helper()
 	l, p := h.s.l, h.s.parts[0]
 	const size = 100
-	if err := l.budget.take(t.Context(), size, h.closed); err != nil {
+	if err := l.budget.take(t.Context(), size); err != nil {
 		t.Fatal(err)
 	}
 	answer = make(chan error, 1)
@@ -29,8 +29,7 @@ func send(t *testing.T, h *handle, value string) (b *batch, answer chan error) {
 	}
 	b, _, _ = p.form()
 	for try := 0; ; try++ {
-		s := &sender{l: l, broker: h.s.leader(0)}
-		errs, _ := s.exchange([]outgoing{{p, b}})
+		errs, _ := l.produce(t.Context(), h.s.leader(0), []outgoing{{p, b}})
 		switch {
 		case errs[0] == nil:
 			return b, answer

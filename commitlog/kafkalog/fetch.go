@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/internal/fault"
@@ -50,7 +50,7 @@ func fetch(ctx context.Context, c *kgo.Client, broker int32, wait time.Duration,
 		part.Partition, part.FetchOffset, part.PartitionMaxBytes = int32(w.p.index), w.offset, int32(bytes) //nolint:gosec // small
 		req.Topics[i].Partitions = append(req.Topics[i].Partitions, part)
 	}
-	resp, err := ask[*kmsg.FetchResponse](ctx, c, broker, req)
+	resp, err := req.RequestWith(ctx, brokerOf(c, broker))
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ func (p *partition) listOffsetAt(ctx context.Context, broker, epoch, who int32, 
 	t.Topic, t.Partitions = p.s.kafkaName, append(t.Partitions, part)
 	req := kmsg.NewPtrListOffsetsRequest()
 	req.ReplicaID, req.IsolationLevel, req.Topics = who, 1, append(req.Topics, t)
-	resp, err := ask[*kmsg.ListOffsetsResponse](ctx, p.s.l.main, broker, req)
+	resp, err := req.RequestWith(ctx, brokerOf(p.s.l.main, broker))
 	if err != nil {
 		return 0, err
 	}
@@ -184,11 +184,10 @@ const (
 func (p *partition) bounds(ctx context.Context) (driver.Bounds, error) {
 	for n := 0; ; n++ {
 		var first, next int64
-		err := both(
-			func() (err error) { next, err = p.listOffset(ctx, latest); return err },
-			func() (err error) { first, err = p.listOffset(ctx, earliest); return err },
-		)
-		switch {
+		var both errgroup.Group
+		both.Go(func() (err error) { next, err = p.listOffset(ctx, latest); return err })
+		both.Go(func() (err error) { first, err = p.listOffset(ctx, earliest); return err })
+		switch err := both.Wait(); {
 		case err != nil:
 			return driver.Bounds{}, err
 		case first <= next:
@@ -227,16 +226,6 @@ func (p *partition) caughtUp(ctx context.Context) (driver.Bounds, error) {
 			return b, ctx.Err()
 		}
 	}
-}
-
-// both calls two functions at once.
-func both(f, g func() error) error {
-	var wg sync.WaitGroup
-	var err error
-	wg.Go(func() { err = f() })
-	again := g()
-	wg.Wait()
-	return errors.Join(err, again)
 }
 
 // offsetAt is the first offset of a record at or after a time; the end when there is none.

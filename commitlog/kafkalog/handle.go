@@ -8,6 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/internal/fault"
@@ -51,24 +52,21 @@ func (h *handle) present(ctx context.Context) error {
 
 func (h *handle) Bounds(ctx context.Context, partition int) (driver.Bounds, error) {
 	limit := -1
-	err := both(
-		func() error { return h.present(ctx) },
-		func() (err error) {
-			if !h.s.sealed.Load() && h.usable(ctx) == nil {
-				limit, err = h.s.readLimit(ctx)
-			}
-			return err
-		},
-	)
-	if err != nil {
+	var both errgroup.Group
+	both.Go(func() error { return h.present(ctx) })
+	both.Go(func() (err error) {
+		if !h.s.sealed.Load() {
+			limit, err = h.s.readLimit(ctx)
+		}
+		return err
+	})
+	if err := both.Wait(); err != nil {
 		return driver.Bounds{}, err
 	}
 	p := h.s.parts[partition]
-	if !h.s.sealed.Load() {
-		if limit == 0 { // somebody seals: after this the ends are final
-			if _, err := h.s.seal(ctx); err != nil {
-				return driver.Bounds{}, err
-			}
+	if limit == 0 && !h.s.sealed.Load() { // a seal has begun: after this the ends are final
+		if _, err := h.s.seal(ctx); err != nil {
+			return driver.Bounds{}, err
 		}
 	}
 	sealed := h.s.sealed.Load()
@@ -113,7 +111,7 @@ func (p *partition) trim(ctx context.Context, before int64) error {
 		t.Topic, t.Partitions = p.s.kafkaName, append(t.Partitions, part)
 		req := kmsg.NewPtrDeleteRecordsRequest()
 		req.TimeoutMillis, req.Topics = int32(requestTimeout.Milliseconds()), append(req.Topics, t)
-		resp, err := ask[*kmsg.DeleteRecordsResponse](ctx, p.s.l.main, broker, req)
+		resp, err := req.RequestWith(ctx, brokerOf(p.s.l.main, broker))
 		if err != nil {
 			return err
 		}

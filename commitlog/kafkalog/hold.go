@@ -29,24 +29,6 @@ type heldSoFar struct {
 	latest map[string][]byte // by key
 }
 
-// take takes in a record of the topic of the holds. The key of a foreign record counts for nothing.
-func (h *heldSoFar) take(key, value []byte) {
-	switch {
-	case !isHoldKey(key):
-	case value == nil:
-		delete(h.latest, string(key))
-	default:
-		h.latest[string(key)] = bytes.Clone(value)
-	}
-}
-
-// isHoldKey tells whether holdKey could have made it.
-func isHoldKey(key []byte) bool {
-	_, rest, topic := bytes.Cut(key, []byte("/"))
-	id, _, named := bytes.Cut(rest, []byte("/"))
-	return topic && named && len(id) == 2*len(heldSoFar{}.id)
-}
-
 func (s *store) holdKey(name string) string {
 	return fmt.Sprintf("%s/%x/%s", s.config.Name, s.id, name)
 }
@@ -159,7 +141,11 @@ func (l *kafkaLog) readHolds(ctx context.Context, prefix string) (map[string][]b
 			return nil, fmt.Errorf("%w: the holds could not be read to their end", fault.Unavailable)
 		}
 		for _, r := range recs {
-			have.take(r.Key, r.Value)
+			if r.Value == nil {
+				delete(have.latest, string(r.Key))
+			} else {
+				have.latest[string(r.Key)] = bytes.Clone(r.Value)
+			}
 		}
 		have.next = next
 	}

@@ -46,20 +46,12 @@ func open(ctx context.Context, c Config) (*kafkaLog, error) {
 		return nil, err
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background()) //nolint:gosec // cancelled by Close
-	if err := l.hello(ctx); err != nil {
+	if err := persist(ctx, main.Ping); err != nil {
 		l.cancel()
 		main.Close()
-		return nil, err
+		return nil, fmt.Errorf("kafka log on %v: %w", c.Brokers, err)
 	}
 	return l, nil
-}
-
-// hello lets some broker answer.
-func (l *kafkaLog) hello(ctx context.Context) error {
-	if err := persist(ctx, l.main.Ping); err != nil {
-		return fmt.Errorf("kafka log on %v: %w", l.c.Brokers, err)
-	}
-	return nil
 }
 
 // kafkaLog is the driver.Log. mu guards what follows it.
@@ -69,7 +61,7 @@ type kafkaLog struct {
 	quick      atomic.Pointer[kgo.Broker] // answered when the one of the client's choice did not; or nil
 	compress   kgo.Compressor
 	decompress kgo.Decompressor
-	budget     *budget
+	budget     budget
 	buffers    sync.Pool     // of []byte, for batches
 	ending     atomic.Bool   // Close was called
 	look       chan struct{} // a retention was changed here

@@ -73,7 +73,7 @@ func (h *handle) Append(ctx context.Context, req *driver.AppendRequest, done fun
 			size += len(r.Headers[j].Name) + len(r.Headers[j].Value)
 		}
 	}
-	if err := s.l.budget.take(ctx, size, h.closed); err != nil {
+	if err := s.l.budget.take(ctx, size); err != nil {
 		done(0, s.notDone(ctx, req.Partition, err))
 		return
 	}

@@ -181,7 +181,7 @@ func (p *partition) producerStateAt(ctx context.Context, broker int32, kafkaID i
 	t.Topic, t.Partitions = p.s.kafkaName, []int32{int32(p.index)} //nolint:gosec // at most 4096
 	req := kmsg.NewPtrDescribeProducersRequest()
 	req.Topics = append(req.Topics, t)
-	resp, err := ask[*kmsg.DescribeProducersResponse](ctx, p.s.l.main, broker, req)
+	resp, err := req.RequestWith(ctx, brokerOf(p.s.l.main, broker))
 	if err != nil {
 		return nil, err
 	}

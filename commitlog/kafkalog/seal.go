@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/ringfence/ringfence/commitlog/driver"
 )
@@ -142,23 +142,24 @@ func (s *store) finalEnds(ctx context.Context) ([]int64, error) {
 	return ends, err
 }
 
-// each calls f for all partitions, some at a time.
+// each calls f for all partitions, some at a time, until it fails.
 func (s *store) each(f func(*partition) error) error {
-	errs := make([]error, len(s.parts))
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(16, len(s.parts)) {
-		wg.Go(func() {
-			for i := int(next.Add(1)) - 1; i < len(s.parts); i = int(next.Add(1)) - 1 {
-				if err := f(s.parts[i]); err != nil {
-					errs[i] = fmt.Errorf("partition %d: %w", i, err)
-					return
-				}
+	var g errgroup.Group
+	g.SetLimit(16)
+	var failed atomic.Bool
+	for _, p := range s.parts {
+		g.Go(func() error {
+			if failed.Load() {
+				return nil
 			}
+			if err := f(p); err != nil {
+				failed.Store(true)
+				return fmt.Errorf("partition %d: %w", p.index, err)
+			}
+			return nil
 		})
 	}
-	wg.Wait()
-	return errors.Join(errs...)
+	return g.Wait()
 }
 
 // await probes until the leader refuses, and returns the end of the partition, which is final
@@ -203,25 +204,13 @@ func (p *partition) ownEnd(ctx context.Context, epoch int32) (own, seen int64, e
 
 // probe appends a marker, unless the broker refuses it.
 func (p *partition) probe(ctx context.Context) (refused bool, err error) {
-	data := marker()
+	b := &batch{data: marker()}
 	err = p.s.onLeader(ctx, p.index, func(ctx context.Context, broker int32) error {
-		req := kmsg.NewPtrProduceRequest()
-		req.Acks, req.TimeoutMillis = -1, int32(requestTimeout.Milliseconds())
-		part := kmsg.NewProduceRequestTopicPartition()
-		part.Partition, part.Records = int32(p.index), data //nolint:gosec // at most 4096
-		t := kmsg.NewProduceRequestTopic()
-		t.Topic, t.TopicID, t.Partitions = p.s.kafkaName, p.s.id, append(t.Partitions, part)
-		req.Topics = append(req.Topics, t)
-		resp, err := ask[*kmsg.ProduceResponse](ctx, p.s.l.main, broker, req)
-		if err != nil {
-			return err
-		}
-		_, err = answerFor(resp, p)
-		refused = errors.Is(err, kerr.MessageTooLarge)
-		if refused {
+		errs, _ := p.s.l.produce(ctx, broker, []outgoing{{p, b}})
+		if refused = errors.Is(errs[0], kerr.MessageTooLarge); refused {
 			return nil
 		}
-		return err
+		return errs[0]
 	})
 	return refused, err
 }

@@ -149,7 +149,9 @@ func (s *sender) gather() []outgoing {
 // ship sends one request, waits for the answer, and deals with it. It runs beside run, at most
 // slots times, and is joined by the log's Close.
 func (s *sender) ship(batches []outgoing) {
-	errs, firsts := s.exchange(batches)
+	ctx, cancel := context.WithTimeout(s.l.ctx, 2*requestTimeout)
+	errs, firsts := s.l.produce(ctx, s.broker, batches)
+	cancel()
 	<-s.slots
 	var again []*partition
 	for i, x := range batches {
@@ -200,15 +202,15 @@ func (s *sender) ship(batches []outgoing) {
 	}
 }
 
-// exchange gives the outcome of each batch: an error, or the first offset.
-func (s *sender) exchange(batches []outgoing) (errs []error, firsts []int64) {
+// produce sends batches to a broker, and gives the outcome of each: an error, or the first offset.
+func (l *kafkaLog) produce(ctx context.Context, broker int32, batches []outgoing) (errs []error, firsts []int64) {
 	errs, firsts = make([]error, len(batches)), make([]int64, len(batches))
 	req := kmsg.NewPtrProduceRequest()
 	req.Acks = -1
 	req.TimeoutMillis = int32(requestTimeout.Milliseconds())
 	at := map[*store]int{}
 	for _, x := range batches {
-		x.broker = s.broker
+		x.broker = broker
 		i, ok := at[x.p.s]
 		if !ok {
 			t := kmsg.NewProduceRequestTopic()
@@ -221,9 +223,7 @@ func (s *sender) exchange(batches []outgoing) (errs []error, firsts []int64) {
 		part.Partition, part.Records = int32(x.p.index), x.data //nolint:gosec // at most 4096
 		req.Topics[i].Partitions = append(req.Topics[i].Partitions, part)
 	}
-	ctx, cancel := context.WithTimeout(s.l.ctx, 2*requestTimeout)
-	defer cancel()
-	resp, err := ask[*kmsg.ProduceResponse](ctx, s.l.main, s.broker, req)
+	resp, err := req.RequestWith(ctx, brokerOf(l.main, broker))
 	for i, x := range batches {
 		if errs[i] = err; err == nil {
 			firsts[i], errs[i] = answerFor(resp, x.p)

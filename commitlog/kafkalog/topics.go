@@ -343,7 +343,7 @@ func (l *kafkaLog) describeConfigs(ctx context.Context, names ...string) (map[st
 // settingsAt are the settings of the topic as one broker knows them: brokers learn of a change one
 // after another. nil: it does not know the topic.
 func (s *store) settingsAt(ctx context.Context, broker int32) (map[string]string, error) {
-	resp, err := ask[*kmsg.DescribeConfigsResponse](ctx, s.l.main, broker, settingsRequest(s.kafkaName))
+	resp, err := settingsRequest(s.kafkaName).RequestWith(ctx, brokerOf(s.l.main, broker))
 	if err != nil {
 		return nil, err
 	}

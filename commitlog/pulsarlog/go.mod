@@ -6,8 +6,6 @@ replace github.com/ringfence/ringfence => ../../
 
 require (
 	github.com/apache/pulsar-client-go v0.19.0
-	github.com/klauspost/compress v1.20.0
-	github.com/pierrec/lz4/v4 v4.1.30
 	github.com/prometheus/client_golang v1.20.5
 	github.com/ringfence/ringfence v0.0.0-00010101000000-000000000000
 	github.com/rogpeppe/go-internal v1.15.0
@@ -49,12 +47,14 @@ require (
 	github.com/jackc/pgx/v5 v5.9.2 // indirect
 	github.com/jackc/puddle/v2 v2.2.2 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
+	github.com/klauspost/compress v1.20.0 // indirect
 	github.com/mattn/go-isatty v0.0.20 // indirect
 	github.com/modern-go/concurrent v0.0.0-20180306012644-bacd9c7ef1dd // indirect
 	github.com/modern-go/reflect2 v1.0.2 // indirect
 	github.com/mschoch/smat v0.2.0 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/ncruces/go-strftime v1.0.0 // indirect
+	github.com/pierrec/lz4/v4 v4.1.30 // indirect
 	github.com/pkg/errors v0.9.1 // indirect
 	github.com/prometheus/client_model v0.6.1 // indirect
 	github.com/prometheus/common v0.62.0 // indirect
