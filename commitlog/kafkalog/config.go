@@ -91,6 +91,9 @@ type Config struct {
 	// BufferBytes bounds what Append keeps in memory before it blocks; 0: DefaultBufferBytes.
 	BufferBytes int
 	driver.Options
+
+	// retainEvery is how often a process looks what retention may drop in the topics it has open.
+	retainEvery time.Duration
 }
 
 // Validate reports every fault of c at once.
@@ -151,6 +154,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.BufferBytes == 0 {
 		c.BufferBytes = DefaultBufferBytes
+	}
+	if c.retainEvery == 0 {
+		c.retainEvery = 30 * time.Second // a new retention is followed within a minute
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -62,6 +62,7 @@ func TestConformance(t *testing.T) {
 	logtest.Run(t, logtest.Harness{
 		Store: func(t testing.TB) func() *commitlog.Log {
 			c := config(t)
+			c.RetainSoon()
 			return func() *commitlog.Log { return open(t, c) }
 		},
 		Features: logtest.Features{Slow: true, EventualLists: several, SequencesInRecords: true, EpochsOfPartitions: true},

@@ -23,8 +23,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// A random history takes a second here; -rapid.checks says otherwise.
-	if err := flag.Set("rapid.checks", "20"); err != nil {
+	// A random history takes a second here, and tests wait for servers rather than for a core.
+	if err := errors.Join(flag.Set("rapid.checks", "20"), flag.Set("test.parallel", "8")); err != nil {
 		panic(err)
 	}
 	goleak.VerifyTestMain(m)

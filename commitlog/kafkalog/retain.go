@@ -9,12 +9,8 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-const (
-	// retainEvery is how often a process looks what retention may drop in the topics it has open.
-	retainEvery = 30 * time.Second
-	// samples is how many batches of a partition are read to estimate its size.
-	samples = 16
-)
+// samples is how many batches of a partition are read to estimate its size.
+const samples = 16
 
 func isNotFound(err error) bool { return errors.Is(err, fault.NotFound) }
 
@@ -30,7 +26,7 @@ func (l *kafkaLog) keepRetaining() {
 	}
 	l.retaining = true
 	l.wg.Go(func() {
-		tick := time.NewTicker(retainEvery)
+		tick := time.NewTicker(l.c.retainEvery)
 		defer tick.Stop()
 		for {
 			select {

@@ -3,6 +3,7 @@ package pulsarlog
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"flag"
 	"net/http"
 	"net/url"
@@ -61,9 +62,9 @@ func namespace(t testing.TB) *url.URL {
 }
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	if f := flag.Lookup("rapid.checks"); f.Value.String() == f.DefValue {
-		_ = f.Value.Set("6") // against a server each takes a second
+	// A random history takes a second here, and tests wait for servers rather than for a core.
+	if err := errors.Join(flag.Set("rapid.checks", "6"), flag.Set("test.parallel", "8")); err != nil {
+		panic(err)
 	}
 	// A producer that the broker ends, because the topic is terminated or another producer fenced
 	// it, leaves a goroutine in the client for good: only Close cancels it, and Close does nothing
