@@ -105,7 +105,7 @@ var layers = []layer{
 	{"internal/guard", nil},
 	{"internal/measure", []string{"...", "!cmd/..."}},
 	{"internal/growtest", []string{"", "admin"}},
-	{"internal/delivertest", []string{"", "admin", "internal/harness", "internal/history", "push"}},
+	{"internal/delivertest", []string{"", "internal/verify", "push"}},
 	{"internal/harness", []string{"", "commitlog", "commitlog/driver", "group/protocol", "internal/freeze", "internal/history", "registry", "registry/driver"}},
 	{"internal/verify", []string{"", "admin", "commitlog", "internal/harness", "internal/history"}},
 	{"test/nemesis", nil},

@@ -52,10 +52,10 @@ func (r *run) change(ctx context.Context, f *Fault, do func(context.Context) err
 }
 
 // grow adds a storage topic and switches to it.
-func (r *run) grow(ctx context.Context, partitions int) error {
-	_, err := r.rf.Admin().AddStorage(ctx, r.topic, partitions)
+func (c *crew) grow(ctx context.Context, partitions int) error {
+	_, err := c.rf.Admin().AddStorage(ctx, c.topic, partitions)
 	if err == nil {
-		_, err = r.rf.Admin().SwitchProduce(ctx, r.topic)
+		_, err = c.rf.Admin().SwitchProduce(ctx, c.topic)
 	}
 	return err
 }

@@ -92,6 +92,7 @@ func (c *crew) names() []string { return slices.Sorted(maps.Keys(c.workers)) }
 func (c *crew) start(name string) error {
 	w := c.workers[name]
 	w.spec.Start++
+	w.over = false
 	run := w.run
 	if run == nil {
 		run = func() (string, []string, []string) { return c.command(w.spec) }

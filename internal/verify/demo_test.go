@@ -4,37 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/netip"
 	"os"
-	"os/signal"
-	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/history"
-	"github.com/ringfence/ringfence/push"
 )
-
-// daemonVariable makes this test binary a daemon of a demo, on the stores of dirVariable.
-const daemonVariable = "RINGFENCE_TEST_VERIFY_DAEMON"
-
-func serveDaemon() error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
-	rf, err := ringfence.Open(ctx, ringfence.Config{Dir: os.Getenv(dirVariable)})
-	if err != nil {
-		return err
-	}
-	return push.Serve(ctx, rf, &push.ServeOptions{
-		Config:    push.Config{AllowNet: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
-		Subscribe: ringfence.SubscribeOptions{SessionTTL: time.Second},
-		Poll:      100 * time.Millisecond,
-	})
-}
 
 // staged is a small demo in processes of this binary; what it tells goes to story.
 func staged(t *testing.T, story *strings.Builder) DemoConfig {
@@ -49,9 +27,6 @@ func staged(t *testing.T, story *strings.Builder) DemoConfig {
 			}
 			return os.Args[0], nil, []string{specVariable + "=" + string(raw), dirVariable + "=" + dir}
 		}},
-		Daemon: func() (string, []string, []string) {
-			return os.Args[0], nil, []string{daemonVariable + "=1", dirVariable + "=" + dir}
-		},
 	}
 }
 
@@ -130,37 +105,5 @@ func TestDemoWantsToSeeStaleCommitsRefused(t *testing.T) {
 		if d.verdict(st, &history.Report{}); len(st.outcome.Broken) != 1 {
 			t.Errorf("%d of %d stale commits refused: %q; expected a broken promise", r.StaleRefused, r.StaleCommits, st.outcome.Broken)
 		}
-	}
-}
-
-func TestDemoOfDeliveriesKeepsEveryPromise(t *testing.T) {
-	t.Parallel()
-	var story strings.Builder
-	r, err := DemoDeliver(t.Context(), staged(t, &story))
-	if err != nil {
-		t.Fatalf("%v\n%s", err, &story)
-	}
-	if r.Produced == 0 || r.Delivered != r.Produced || r.DeadLetters != 1 || r.Redriven != 1 || r.Waiting == 0 {
-		t.Errorf("%+v\n%s", r, &story)
-	}
-	for _, scene := range []string{"kill -9 the endpoint", "kill -9 a daemon", "4 shards become 6", "redriven", "ok   "} {
-		if !strings.Contains(story.String(), scene) {
-			t.Errorf("the story does not tell %q:\n%s", scene, &story)
-		}
-	}
-}
-
-// An endpoint that answers for a record and loses it breaks what the judge looks for.
-func TestDemoOfDeliveriesFindsALostRecord(t *testing.T) {
-	t.Parallel()
-	var story strings.Builder
-	c := staged(t, &story)
-	c.Forget = true
-	r, err := DemoDeliver(t.Context(), c)
-	if !errors.Is(err, ErrBroken) || errors.Is(err, context.Canceled) {
-		t.Fatalf("%v; expected a broken promise\n%s", err, &story)
-	}
-	if r.Lost != 1 || !slices.ContainsFunc(r.Broken, func(s string) bool { return strings.Contains(s, "record 7 of key \"customer/3\"") }) || !strings.Contains(story.String(), "BAD ") {
-		t.Errorf("%+v\n%s", r, &story)
 	}
 }

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -33,7 +34,8 @@ type DeliverResult struct {
 // deliverDemo is the story of a subscription.
 type deliverDemo struct {
 	*stage
-	result DeliverResult
+	result  DeliverResult
+	victims int // daemons that ended so far
 }
 
 // DemoDeliver tells the story of a subscription and judges it, as Demo does that of a group. The namespace of the
@@ -49,6 +51,74 @@ func DemoDeliver(ctx context.Context, c DemoConfig) (*DeliverResult, error) {
 }
 
 func (d *deliverDemo) play(ctx context.Context) error {
+	if err := d.begin(ctx); err != nil {
+		return err
+	}
+	for _, s := range append(d.story(), d.trials()...) {
+		d.screen.scene("%s", s.title)
+		for _, do := range append([]func(context.Context) error{d.round}, s.hurt...) {
+			if err := do(ctx); err != nil {
+				return err
+			}
+		}
+		if err := d.awaitGood(ctx, s.until); err != nil {
+			return err
+		}
+		d.screen.say("%s", s.said)
+	}
+	if err := d.deadLetters(ctx); err != nil {
+		return err
+	}
+	if err := d.redrive(ctx); err != nil {
+		return err
+	}
+	return d.dismiss(d.names())
+}
+
+// deliverScene is what goes wrong while records are produced, and what is said when those of the good keys have come.
+type deliverScene struct {
+	title       string
+	hurt        []func(context.Context) error
+	until, said string
+}
+
+func (d *deliverDemo) story() []deliverScene {
+	return []deliverScene{
+		{
+			fmt.Sprintf("kill -9 the endpoint (pid %d), while records are produced, and start it again", d.workers[endpointName].proc.PID()),
+			[]func(context.Context) error{d.endpointDies}, "the records of the outage arrive", "what was produced meanwhile arrived, in order for each key",
+		}, {
+			fmt.Sprintf("kill -9 a daemon (pid %d) at work", d.workers[daemon(0)].proc.PID()),
+			[]func(context.Context) error{d.daemonDies}, "the others deliver its shards", "the others took over its shards, with what was parked there",
+		}, {
+			"4 shards become 6 while records are delivered, and kill -9 the endpoint again",
+			[]func(context.Context) error{d.reshardTo(6), d.endpointDies}, "all arrives through the new shards", "parked records and the order of each key moved to the new shards",
+		},
+	}
+}
+
+// trials are the scenes of a test.
+func (d *deliverDemo) trials() (all []deliverScene) {
+	for i, restart := range d.Restart {
+		again := func(context.Context) error { restart(); return nil }
+		all = append(all, deliverScene{
+			fmt.Sprintf("%d shards, kill -9 a daemon, and restart server %d", 2+i, i),
+			[]func(context.Context) error{d.reshardTo(2 + i), d.daemonDies, again}, "all arrives when the server is back", "nothing was lost",
+		})
+	}
+	for _, n := range d.Grow {
+		all = append(all, deliverScene{
+			fmt.Sprintf("%d partitions, a daemon leaves, and kill -9 another and the endpoint", n),
+			[]func(context.Context) error{d.growTo(n), d.daemonLeaves, d.daemonDies, d.endpointDies}, "all arrives from both storage topics", "nothing was lost",
+		})
+	}
+	return all
+}
+
+func daemon(i int) string { return fmt.Sprintf("daemon %d", 1+i%daemonCount) }
+
+// begin makes the subscription and starts all that take part.
+func (d *deliverDemo) begin(ctx context.Context) error {
 	addr, err := freeAddr(ctx)
 	if err != nil {
 		return err
@@ -56,21 +126,6 @@ func (d *deliverDemo) play(ctx context.Context) error {
 	d.subscription = true
 	d.endpoint = admin.EndpointConfig{URL: "http://" + addr + "/orders", Timeout: 5 * time.Second}
 	d.hire(Spec{Name: endpointName, Endpoint: addr, Forget: d.Forget})
-	for i := range daemonCount {
-		d.workers[daemon(i)] = &worker{run: d.Daemon}
-	}
-	for _, scene := range []func(context.Context) error{d.begin, d.outage, d.crash, d.moreShards, d.deadLetters, d.redrive} {
-		if err := scene(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func daemon(i int) string { return fmt.Sprintf("daemon %d", i+1) }
-
-// begin makes the subscription and starts all that take part.
-func (d *deliverDemo) begin(ctx context.Context) error {
 	d.screen.scene("%d daemons deliver a subscription of 4 shards to an HTTP endpoint", daemonCount)
 	if err := d.rf.EnsureTopic(ctx, d.topic, ringfence.TopicConfig{Partitions: 12}); err != nil {
 		return err
@@ -82,6 +137,7 @@ func (d *deliverDemo) begin(ctx context.Context) error {
 		return err
 	}
 	for i := range daemonCount {
+		d.workers[daemon(i)] = &worker{run: d.Daemon}
 		if err := d.start(daemon(i)); err != nil {
 			return err
 		}
@@ -97,64 +153,37 @@ func (d *deliverDemo) begin(ctx context.Context) error {
 	return nil
 }
 
-// outage kills the endpoint, and has it come back.
-func (d *deliverDemo) outage(ctx context.Context) error {
-	d.screen.scene("kill -9 the endpoint (pid %d), while records are produced, and start it again", d.workers[endpointName].proc.PID())
-	if err := d.endpointDies(ctx, "the records of the outage arrive"); err != nil {
-		return err
-	}
-	d.screen.say("what was produced meanwhile arrived, in order for each key")
-	return nil
-}
-
 // endpointDies kills the endpoint, produces, and starts it again.
-func (d *deliverDemo) endpointDies(ctx context.Context, until string) error {
+func (d *deliverDemo) endpointDies(ctx context.Context) error {
 	if err := d.kill(endpointName); err != nil {
 		return err
 	}
 	if err := d.round(ctx); err != nil {
 		return err
 	}
-	if err := d.startEndpoint(ctx); err != nil {
-		return err
-	}
-	return d.awaitGood(ctx, until)
+	return d.startEndpoint(ctx)
 }
 
-// crash kills a daemon at work, and starts another one.
-func (d *deliverDemo) crash(ctx context.Context) error {
-	victim := daemon(0)
-	d.screen.scene("kill -9 a daemon (pid %d) at work", d.workers[victim].proc.PID())
-	if err := d.round(ctx); err != nil {
-		return err
-	}
-	if err := d.kill(victim); err != nil {
-		return err
-	}
-	if err := d.start(victim); err != nil {
-		return err
-	}
-	if err := d.awaitGood(ctx, "the others deliver its shards"); err != nil {
-		return err
-	}
-	d.screen.say("the others took over its shards, with what was parked there")
-	return nil
+// daemonDies kills the next daemon at work, and starts it again.
+func (d *deliverDemo) daemonDies(context.Context) error {
+	victim := daemon(d.victims)
+	d.victims++
+	return errors.Join(d.kill(victim), d.start(victim))
 }
 
-// moreShards changes the number of shards under load.
-func (d *deliverDemo) moreShards(ctx context.Context) error {
-	d.screen.scene("4 shards become 6 while records are delivered, and kill -9 the endpoint again")
-	if err := d.round(ctx); err != nil {
-		return err
-	}
-	if err := d.reshard(ctx, 6); err != nil {
-		return err
-	}
-	if err := d.endpointDies(ctx, "all arrives through the new shards"); err != nil {
-		return err
-	}
-	d.screen.say("parked records and the order of each key moved to the new shards")
-	return nil
+// daemonLeaves has the next daemon leave in order, and starts it again.
+func (d *deliverDemo) daemonLeaves(context.Context) error {
+	leaver := daemon(d.victims)
+	d.victims++
+	return errors.Join(d.dismiss([]string{leaver}), d.start(leaver))
+}
+
+func (d *deliverDemo) reshardTo(shards int) func(context.Context) error {
+	return func(ctx context.Context) error { return d.reshard(ctx, shards) }
+}
+
+func (d *deliverDemo) growTo(partitions int) func(context.Context) error {
+	return func(ctx context.Context) error { return d.grow(ctx, partitions) }
 }
 
 // deadLetters waits until the poison was given up.
@@ -176,9 +205,9 @@ func (d *deliverDemo) deadLetters(ctx context.Context) error {
 
 // redrive mends the endpoint and delivers what failed again.
 func (d *deliverDemo) redrive(ctx context.Context) error {
-	d.screen.scene("The endpoint is mended, and the dead letters are redriven")
+	d.screen.scene("The endpoint is mended, the dead letters are redriven, and kill -9 a daemon")
 	n, err := d.redriveAll(ctx, patience)
-	if err != nil {
+	if err = errors.Join(err, d.daemonDies(ctx)); err != nil {
 		return err
 	}
 	d.result.Redriven = int(n)
@@ -191,7 +220,19 @@ func (d *deliverDemo) redrive(ctx context.Context) error {
 		return err
 	}
 	d.screen.say("%d record redriven; the %d behind it followed in order", n, d.result.Waiting)
-	return nil
+	return d.until(ctx, "all shards but the last ones are retired", patience, func(ctx context.Context) (bool, int64, error) {
+		s, err := d.rf.Admin().GetSubscription(ctx, d.group)
+		if err != nil {
+			return false, 0, err
+		}
+		left := int64(len(d.Grow) - s.Set().Storage)
+		for _, set := range s.Sets {
+			if set.ID != s.Set().ID && set.State != "retired" {
+				left++
+			}
+		}
+		return left == 0 && !s.Changing(), left, nil
+	})
 }
 
 // round produces some records of each customer.

@@ -35,10 +35,6 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	if os.Getenv(daemonVariable) != "" {
-		fmt.Fprintln(os.Stderr, serveDaemon())
-		os.Exit(1)
-	}
 	goleak.VerifyTestMain(m)
 }
 

@@ -24,6 +24,9 @@ type DemoConfig struct {
 	// Daemon makes the command line of a daemon, as Command does that of a process.
 	Daemon func() (binary string, args, env []string)
 	Forget bool // of the endpoint: see Spec
+	// Of a test of deliveries: what takes a server away and brings it back, and by how many partitions the topic grows.
+	Restart []func()
+	Grow    []int
 
 	Out     io.Writer                    // nil: nothing is shown
 	Control func(sequence string) string // makes Out pass on a sequence for a terminal; nil: no colours
@@ -41,7 +44,7 @@ type DemoOutcome struct {
 }
 
 // patience is how long a demo waits without any progress for what takes milliseconds.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // stage is where a story is told: the crew, the narrator, which produces, and the screen.
 type stage struct {
