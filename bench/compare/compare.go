@@ -17,11 +17,12 @@ import (
 
 	"github.com/ringfence/ringfence/bench/peer"
 	"github.com/ringfence/ringfence/internal/measure"
+	"github.com/ringfence/ringfence/internal/script"
 )
 
-func check(err error) { measure.Check(err) }
+func check(err error) { script.Check(err) }
 
-func must[T any](v T, err error) T { return measure.Must(v, err) }
+func must[T any](v T, err error) T { return script.Must(v, err) }
 
 // Config says what to measure, and how long.
 type Config struct {
@@ -39,7 +40,7 @@ type Config struct {
 }
 
 // Kind is one kind of measurement, as a script. It hands each report to emit as soon as it is there.
-type Kind func(ctx context.Context, s *measure.Script, c Config, emit func(*measure.Report))
+type Kind func(ctx context.Context, s *script.Script, c Config, emit func(*measure.Report))
 
 // Kinds are all of them by name.
 func Kinds() map[string]Kind {
@@ -82,7 +83,7 @@ func (c Config) Validate() error {
 }
 
 // folder makes an empty folder, until the script ends. Its path is short: sockets are put into it.
-func (c Config) folder(s *measure.Script) string {
+func (c Config) folder(s *script.Script) string {
 	dir := must(os.MkdirTemp(c.Dir, "rfb"))
 	s.Later(func() error { return os.RemoveAll(dir) })
 	return dir
@@ -139,7 +140,7 @@ type opened struct {
 }
 
 // open opens every peer in a folder of its own.
-func (c Config) open(ctx context.Context, s *measure.Script, peers []peer.Peer, o peer.Options) (all []opened) {
+func (c Config) open(ctx context.Context, s *script.Script, peers []peer.Peer, o peer.Options) (all []opened) {
 	for _, p := range peers {
 		o.Dir = c.folder(s)
 		all = append(all, opened{p.Open(ctx, s, o), p.Name})

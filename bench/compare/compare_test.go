@@ -13,6 +13,7 @@ import (
 
 	"github.com/ringfence/ringfence/bench/peer"
 	"github.com/ringfence/ringfence/internal/measure"
+	"github.com/ringfence/ringfence/internal/script"
 )
 
 // TestMain makes the test binary a child process when a measurement starts it as one.
@@ -44,7 +45,7 @@ func tiny(t *testing.T, names ...string) Config {
 func gather(t *testing.T, measureAll Kind, c Config) []*measure.Report {
 	t.Helper()
 	var all []*measure.Report
-	err := measure.Try(func(s *measure.Script) {
+	err := script.Try(func(s *script.Script) {
 		measureAll(t.Context(), s, c, func(r *measure.Report) { all = append(all, r) })
 	})
 	if err != nil {
@@ -130,7 +131,7 @@ func TestLatencyHandsOverBetweenProcesses(t *testing.T) {
 
 func TestKafkaAsksForABroker(t *testing.T) {
 	t.Parallel()
-	err := measure.Try(func(s *measure.Script) { Kafka(t.Context(), s, tiny(t), nil) })
+	err := script.Try(func(s *script.Script) { Kafka(t.Context(), s, tiny(t), nil) })
 	if err == nil || !strings.Contains(err.Error(), "-brokers") {
 		t.Errorf("got %v", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/commitlog/kafkalog"
 	"github.com/ringfence/ringfence/internal/measure"
+	"github.com/ringfence/ringfence/internal/script"
 )
 
 const (
@@ -24,14 +25,14 @@ const (
 // Kafka compares kafkalog with a bare franz-go program that does the same work on the same
 // broker in the same run: produce with acks=all, one record at a time, each with its own answer;
 // consume everything that is there.
-func Kafka(ctx context.Context, s *measure.Script, c Config, emit func(*measure.Report)) {
+func Kafka(ctx context.Context, s *script.Script, c Config, emit func(*measure.Report)) {
 	if len(c.Brokers) == 0 {
 		check(errors.New("no brokers: expected -brokers host:port, or RINGFENCE_KAFKA_URL"))
 	}
 	t := newTopics(ctx, s, c)
 	for _, m := range []struct {
 		what, own, other string
-		turn, peers      func(ctx context.Context, s *measure.Script) float64
+		turn, peers      func(ctx context.Context, s *script.Script) float64
 	}{
 		{"kafka produce", "kafkalog", "franz-go", t.produceOwn, t.produceBare},
 		{"kafka consume", "kafkalog", "franz-go", t.consumeOwn, t.consumeBare},
@@ -53,7 +54,7 @@ type topics struct {
 }
 
 // newTopics makes the topics, until the script ends, and fills the one that is consumed.
-func newTopics(ctx context.Context, s *measure.Script, c Config) *topics {
+func newTopics(ctx context.Context, s *script.Script, c Config) *topics {
 	t := &topics{Config: c, prefix: fmt.Sprintf("bench-%x.", rand.Uint32()), value: payload(c.Size)}
 	log := t.open(ctx, s)
 	made := func(name string) *commitlog.Topic {
@@ -72,7 +73,7 @@ func newTopics(ctx context.Context, s *measure.Script, c Config) *topics {
 	return t
 }
 
-func (t *topics) open(ctx context.Context, s *measure.Script) *commitlog.Log {
+func (t *topics) open(ctx context.Context, s *script.Script) *commitlog.Log {
 	log := must(kafkalog.Open(ctx, kafkalog.Config{Brokers: t.Brokers, Prefix: t.prefix, Options: driver.Options{Durability: driver.OS}}))
 	s.Later(log.Close)
 	return log
@@ -83,7 +84,7 @@ func (t *topics) open(ctx context.Context, s *measure.Script) *commitlog.Log {
 const underWay = 1 << 22
 
 // produceOwn appends one record after another, without waiting for the answers.
-func (t *topics) produceOwn(ctx context.Context, _ *measure.Script) float64 {
+func (t *topics) produceOwn(ctx context.Context, _ *script.Script) float64 {
 	w := measure.NewWindow(underWay)
 	return w.For(t.Turn, t.append(ctx, t.produce, w))
 }
@@ -95,7 +96,7 @@ func (t *topics) append(ctx context.Context, topic *commitlog.Topic, w *measure.
 	}
 }
 
-func (t *topics) client(s *measure.Script, opts ...kgo.Opt) *kgo.Client {
+func (t *topics) client(s *script.Script, opts ...kgo.Opt) *kgo.Client {
 	client := must(kgo.NewClient(append(opts, kgo.SeedBrokers(t.Brokers...))...))
 	s.Later(func() error { client.Close(); return nil })
 	return client
@@ -104,7 +105,7 @@ func (t *topics) client(s *measure.Script, opts ...kgo.Opt) *kgo.Client {
 // produceBare is what franz-go's documentation recommends for throughput: asynchronous, with the
 // defaults, but with partitions chosen by hand, as kafkalog does, without compression, and with
 // room for as many records as kafkalog buffers.
-func (t *topics) produceBare(ctx context.Context, s *measure.Script) float64 {
+func (t *topics) produceBare(ctx context.Context, s *script.Script) float64 {
 	client := t.client(s, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchCompression(kgo.NoCompression()),
 		kgo.MaxBufferedRecords(kafkalog.DefaultBufferBytes/(t.Size+40)), kgo.DefaultProduceTopic(t.prefix+"produce"))
 	check(client.Ping(ctx))
@@ -116,11 +117,11 @@ func (t *topics) produceBare(ctx context.Context, s *measure.Script) float64 {
 }
 
 // consumeOwn reads every partition with a reader of its own.
-func (t *topics) consumeOwn(ctx context.Context, s *measure.Script) float64 {
+func (t *topics) consumeOwn(ctx context.Context, s *script.Script) float64 {
 	topic := must(t.open(ctx, s).Topic(ctx, "consume"))
 	var got atomic.Int64
 	begun := time.Now()
-	measure.Together(kafkaPartitions, func(p int) {
+	script.Together(kafkaPartitions, func(p int) {
 		r := topic.NewReader(p, 0, &commitlog.ReaderOptions{Reuse: true})
 		for r.Offset() < int64(t.filled/kafkaPartitions) {
 			got.Add(int64(len(must(r.Next(ctx)))))
@@ -137,7 +138,7 @@ func (t *topics) consumed(got int64, took time.Duration) float64 {
 }
 
 // consumeBare polls the same partitions, assigned by hand.
-func (t *topics) consumeBare(ctx context.Context, s *measure.Script) float64 {
+func (t *topics) consumeBare(ctx context.Context, s *script.Script) float64 {
 	begun := time.Now()
 	from := map[int32]kgo.Offset{}
 	for p := range kafkaPartitions {

@@ -13,11 +13,12 @@ import (
 	"github.com/ringfence/ringfence/internal/harness"
 	"github.com/ringfence/ringfence/internal/history"
 	"github.com/ringfence/ringfence/internal/measure"
+	"github.com/ringfence/ringfence/internal/script"
 )
 
 // Latency measures from just before the produce call of one process to the handler in another,
 // at a steady rate, beside NATS over TCP with its server in a third process.
-func Latency(ctx context.Context, _ *measure.Script, c Config, emit func(*measure.Report)) {
+func Latency(ctx context.Context, _ *script.Script, c Config, emit func(*measure.Report)) {
 	fmt.Fprintln(c.Progress, "latency …")
 	game := c.contest("latency", "µs, median")
 	game.lower = true
@@ -63,7 +64,7 @@ func Child(ctx context.Context, args []string) (asked bool, err error) {
 }
 
 // start starts this program again as a child, until the script ends.
-func start(ctx context.Context, s *measure.Script, job harness.Job) *harness.Child {
+func start(ctx context.Context, s *script.Script, job harness.Job) *harness.Child {
 	p := must(harness.StartChild(ctx, []string{must(os.Executable()), childCommand}, nil, job))
 	s.Later(func() error { p.End(); return nil })
 	return p
@@ -81,7 +82,7 @@ type task struct {
 const topicName = "bench"
 
 // open opens a client and its topic of one partition.
-func (k *task) open(ctx context.Context, s *measure.Script) *ringfence.Client {
+func (k *task) open(ctx context.Context, s *script.Script) *ringfence.Client {
 	rf := must(ringfence.Open(ctx, ringfence.Config{Dir: k.Dir, Durability: ringfence.OS}))
 	s.Later(rf.Close)
 	check(rf.EnsureTopic(ctx, topicName, ringfence.TopicConfig{Partitions: 1}))
@@ -89,7 +90,7 @@ func (k *task) open(ctx context.Context, s *measure.Script) *ringfence.Client {
 }
 
 // producer appends one value after another and waits for each ack.
-func (k *task) producer(ctx context.Context, s *measure.Script) (add func([]byte)) {
+func (k *task) producer(ctx context.Context, s *script.Script) (add func([]byte)) {
 	if k.Peer == "nats" {
 		js := peer.ConnectNATS(ctx, s, k.URL)
 		return func(v []byte) { must(js.Publish(ctx, peer.NATSSubject, v)) }
@@ -103,7 +104,7 @@ type serveJob struct{ task }
 
 // Run says where it listens, and serves until its starter is gone.
 func (j *serveJob) Run(_ context.Context, t *harness.Talk) error {
-	return measure.Try(func(s *measure.Script) {
+	return script.Try(func(s *script.Script) {
 		check(t.Say(peer.StartNATS(s, j.Dir, false, -1).ClientURL()))
 		t.Hear()
 	})
@@ -124,7 +125,7 @@ func (j *consumeJob) arrive(value []byte) bool {
 
 // Run consumes until all has come.
 func (j *consumeJob) Run(ctx context.Context, t *harness.Talk) error {
-	return measure.Try(func(s *measure.Script) {
+	return script.Try(func(s *script.Script) {
 		ready := func() error { return t.Say(true) }
 		if j.Peer == "nats" {
 			js := peer.ConnectNATS(ctx, s, j.URL)

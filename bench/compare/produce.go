@@ -8,6 +8,7 @@ import (
 
 	"github.com/ringfence/ringfence/bench/peer"
 	"github.com/ringfence/ringfence/internal/measure"
+	"github.com/ringfence/ringfence/internal/script"
 )
 
 const (
@@ -17,7 +18,7 @@ const (
 )
 
 // Produce measures appends, each producer waiting for its ack before the next one.
-func Produce(ctx context.Context, _ *measure.Script, c Config, emit func(*measure.Report)) {
+func Produce(ctx context.Context, _ *script.Script, c Config, emit func(*measure.Report)) {
 	for _, level := range c.Durability {
 		words := "durable"
 		if level == peer.OS {
@@ -26,7 +27,7 @@ func Produce(ctx context.Context, _ *measure.Script, c Config, emit func(*measur
 		for _, n := range c.InFlight {
 			what := fmt.Sprintf("%s, %d in flight", words, n) // as promised
 			fmt.Fprintf(c.Progress, "produce, %s …\n", what)
-			err := measure.Try(func(s *measure.Script) { emit(c.produce(ctx, s, what, level, n)) })
+			err := script.Try(func(s *script.Script) { emit(c.produce(ctx, s, what, level, n)) })
 			if err != nil {
 				check(fmt.Errorf("%s: %w", what, err))
 			}
@@ -34,7 +35,7 @@ func Produce(ctx context.Context, _ *measure.Script, c Config, emit func(*measur
 	}
 }
 
-func (c Config) produce(ctx context.Context, s *measure.Script, what string, level peer.Durability, inFlight int) *measure.Report {
+func (c Config) produce(ctx context.Context, s *script.Script, what string, level peer.Durability, inFlight int) *measure.Report {
 	game := c.contest(what, "records/s")
 	for _, o := range c.open(ctx, s, c.available(), peer.Options{Durability: level, InFlight: inFlight}) {
 		// A store has after some minutes of use files that it writes to again: Pebble, PostgreSQL and Ringfence do.

@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/ringfence/ringfence/internal/measure"
+	"github.com/ringfence/ringfence/internal/script"
 )
 
 // The stream of the benchmarks, and its only subject.
@@ -23,7 +23,7 @@ type natsStore struct{ stream jetstream.JetStream }
 
 // StartNATS starts a server with JetStream in dir, until the script ends; port -1 picks a free one, 0 listens
 // nowhere. Without syncAlways it syncs every two minutes, its default.
-func StartNATS(script *measure.Script, dir string, syncAlways bool, port int) *server.Server {
+func StartNATS(life *script.Script, dir string, syncAlways bool, port int) *server.Server {
 	s := must(server.NewServer(&server.Options{
 		JetStream:         true,
 		StoreDir:          dir,
@@ -36,7 +36,7 @@ func StartNATS(script *measure.Script, dir string, syncAlways bool, port int) *s
 		NoSigs:            true,
 	}))
 	s.Start()
-	script.Later(func() error { s.Shutdown(); s.WaitForShutdown(); return nil })
+	life.Later(func() error { s.Shutdown(); s.WaitForShutdown(); return nil })
 	if !s.ReadyForConnections(30 * time.Second) {
 		check(errors.New("the embedded NATS server was not ready within 30 s"))
 	}
@@ -44,7 +44,7 @@ func StartNATS(script *measure.Script, dir string, syncAlways bool, port int) *s
 }
 
 // ConnectNATS connects to a server, until the script ends, and makes or finds the stream of the benchmarks.
-func ConnectNATS(ctx context.Context, s *measure.Script, url string, opts ...nats.Option) jetstream.JetStream {
+func ConnectNATS(ctx context.Context, s *script.Script, url string, opts ...nats.Option) jetstream.JetStream {
 	conn := must(nats.Connect(url, opts...))
 	s.Later(func() error { conn.Close(); return nil })
 	js := must(jetstream.New(conn))
@@ -73,8 +73,8 @@ func ConsumeNATS(ctx context.Context, js jetstream.JetStream, begun func(), use 
 	check(ctx.Err())
 }
 
-func openNATS(ctx context.Context, script *measure.Script, o Options) Store {
-	return &natsStore{ConnectNATS(ctx, script, "", nats.InProcessServer(StartNATS(script, o.Dir, o.Durability == Sync, 0)))}
+func openNATS(ctx context.Context, life *script.Script, o Options) Store {
+	return &natsStore{ConnectNATS(ctx, life, "", nats.InProcessServer(StartNATS(life, o.Dir, o.Durability == Sync, 0)))}
 }
 
 // Appender publishes and waits for the ack. Several values go out together and are waited for.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"github.com/ringfence/ringfence/internal/measure"
+	"github.com/ringfence/ringfence/internal/script"
 )
 
 // pebbleStore is Pebble as a log: the key is a counter, commits are synced or not, and Pebble
@@ -18,13 +18,13 @@ type pebbleStore struct {
 	write *pebble.WriteOptions
 }
 
-func openPebble(_ context.Context, script *measure.Script, o Options) Store {
+func openPebble(_ context.Context, life *script.Script, o Options) Store {
 	db := must(pebble.Open(o.Dir, &pebble.Options{
 		MemTableSize:                64 << 20,
 		MemTableStopWritesThreshold: 4,
 		Logger:                      quiet{},
 	}))
-	script.Later(db.Close)
+	life.Later(db.Close)
 	s := &pebbleStore{db: db, write: pebble.NoSync}
 	if o.Durability == Sync {
 		s.write = pebble.Sync

@@ -11,12 +11,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ringfence/ringfence/internal/measure"
+	"github.com/ringfence/ringfence/internal/script"
 )
 
-func check(err error) { measure.Check(err) }
+func check(err error) { script.Check(err) }
 
-func must[T any](v T, err error) T { return measure.Must(v, err) }
+func must[T any](v T, err error) T { return script.Must(v, err) }
 
 // Durability is what an acknowledged append has survived.
 type Durability string
@@ -40,7 +40,7 @@ type Options struct {
 // level. One goroutine uses it; values may be changed after it returned.
 type Append func(ctx context.Context, values [][]byte)
 
-// Store is an open peer. What it does is part of a script (measure.Script): what goes wrong ends that.
+// Store is an open peer. What it does is part of a script (script.Script): what goes wrong ends that.
 type Store interface {
 	// Appender gives one goroutine its own way to append.
 	Appender() Append
@@ -61,7 +61,7 @@ type Peer struct {
 	// Server is the program that has to be installed; "" for what is linked in.
 	Server string
 	// Open opens it until the script ends.
-	Open func(ctx context.Context, s *measure.Script, o Options) Store
+	Open func(ctx context.Context, s *script.Script, o Options) Store
 }
 
 // Available says whether the peer can be opened on this machine.

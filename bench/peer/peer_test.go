@@ -9,7 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/ringfence/ringfence/internal/measure"
+	"github.com/ringfence/ringfence/internal/script"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -33,8 +33,8 @@ func TestPeersKeepWhatTheyAcknowledge(t *testing.T) {
 			t.Run(p.Name+"/"+string(level), func(t *testing.T) {
 				t.Parallel()
 				require(t, p)
-				err := measure.Try(func(script *measure.Script) {
-					s := p.Open(t.Context(), script, Options{Dir: shortDir(t), Durability: level, InFlight: 4})
+				err := script.Try(func(life *script.Script) {
+					s := p.Open(t.Context(), life, Options{Dir: shortDir(t), Durability: level, InFlight: 4})
 					scanAll(t, s, appendSome(t, s))
 				})
 				if err != nil {
@@ -59,7 +59,7 @@ func shortDir(t *testing.T) string {
 // appendSome appends single values and a batch from four goroutines; every value has 10 bytes.
 func appendSome(t *testing.T, s Store) int64 {
 	t.Helper()
-	measure.Together(4, func(g int) {
+	script.Together(4, func(g int) {
 		add := s.Appender()
 		value := func(i int) []byte { return fmt.Appendf(nil, "%02d-%07d", g, i) }
 		for i := range 5 {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/ringfence/ringfence/internal/measure"
+	"github.com/ringfence/ringfence/internal/script"
 )
 
 // More connections than this cost PostgreSQL more than they bring on a small machine.
@@ -22,7 +22,7 @@ const postgresConns = 64
 // postgresStore is one table of a PostgreSQL of its own.
 type postgresStore struct{ pool *pgxpool.Pool }
 
-func openPostgres(ctx context.Context, s *measure.Script, o Options) Store {
+func openPostgres(ctx context.Context, s *script.Script, o Options) Store {
 	password := rand.Text()
 	port := startPostgres(ctx, s, o, password)
 	c := must(pgxpool.ParseConfig(fmt.Sprintf("postgres://postgres:%s@127.0.0.1:%s/postgres?sslmode=disable", password, port)))
@@ -36,7 +36,7 @@ func openPostgres(ctx context.Context, s *measure.Script, o Options) Store {
 
 // startPostgres starts a server that asks for a password: every user of this machine reaches it, and its
 // superuser may run commands.
-func startPostgres(ctx context.Context, s *measure.Script, o Options, password string) (port string) {
+func startPostgres(ctx context.Context, s *script.Script, o Options, password string) (port string) {
 	bin := filepath.Dir(findServer("postgres"))
 	cred := postgresUser(o.Dir)
 	data := filepath.Join(o.Dir, "data")

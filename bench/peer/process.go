@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/measure"
+	"github.com/ringfence/ringfence/internal/script"
 )
 
 // patience is how long a server may take to start; to stop it has a third of that.
@@ -30,7 +30,7 @@ func findServer(name string) string {
 
 // startProcess runs a server until the script ends, prepared by setup, with its output in a file, and waits until
 // ready is nil.
-func startProcess(ctx context.Context, s *measure.Script, log string, setup func(*exec.Cmd), ready func() error, name string, args ...string) {
+func startProcess(ctx context.Context, s *script.Script, log string, setup func(*exec.Cmd), ready func() error, name string, args ...string) {
 	out := must(os.Create(log))
 	s.Later(out.Close)
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))

@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/ringfence/ringfence/internal/measure"
+	"github.com/ringfence/ringfence/internal/script"
 )
 
 const redisKey = "bench"
@@ -15,7 +15,7 @@ const redisKey = "bench"
 // redisStore is one stream of a redis-server of its own.
 type redisStore struct{ client rueidis.Client }
 
-func openRedis(ctx context.Context, s *measure.Script, o Options) Store {
+func openRedis(ctx context.Context, s *script.Script, o Options) Store {
 	// No snapshots and no rewriting of the append-only file: the log is what is measured.
 	policy := "everysec"
 	if o.Durability == Sync {

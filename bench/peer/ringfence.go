@@ -7,7 +7,7 @@ import (
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/commitlog/filelog"
-	"github.com/ringfence/ringfence/internal/measure"
+	"github.com/ringfence/ringfence/internal/script"
 )
 
 const (
@@ -19,7 +19,7 @@ const (
 // ringfenceStore is one partition of a storage topic in a directory.
 type ringfenceStore struct{ topic *commitlog.Topic }
 
-func openRingfence(ctx context.Context, s *measure.Script, o Options) Store {
+func openRingfence(ctx context.Context, s *script.Script, o Options) Store {
 	c := commitlog.TopicConfig{Name: topicName, Partitions: 1}
 	if !o.KeepAll {
 		c.RetentionBytes = keepBytes

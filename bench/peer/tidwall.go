@@ -6,7 +6,7 @@ import (
 
 	"github.com/tidwall/wal"
 
-	"github.com/ringfence/ringfence/internal/measure"
+	"github.com/ringfence/ringfence/internal/script"
 )
 
 // tidwallStore is tidwall/wal. It syncs once for each batch and takes one writer at a time, so a
@@ -18,11 +18,11 @@ type tidwallStore struct {
 	batch wal.Batch
 }
 
-func openTidwall(_ context.Context, script *measure.Script, o Options) Store {
+func openTidwall(_ context.Context, life *script.Script, o Options) Store {
 	s := &tidwallStore{log: must(wal.Open(o.Dir, &wal.Options{NoSync: o.Durability != Sync, SegmentSize: 20 << 20, SegmentCacheSize: 2}))}
-	script.Later(s.log.Close)
+	life.Later(s.log.Close)
 	s.committer = newCommitter(s.commit)
-	script.Later(s.committer.close)
+	life.Later(s.committer.close)
 	return s
 }
 

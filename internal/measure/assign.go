@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ringfence/ringfence/assign"
+	"github.com/ringfence/ringfence/internal/script"
 )
 
 // assignors measures the default assignor: time, and moves when a member joins or leaves.
@@ -39,7 +40,7 @@ func (c *assignors) measure(ctx context.Context, r *run) {
 	}
 	for _, change := range changes {
 		r.Add(Entry{Name: change.name, Unit: "ms", Turn: func(*Turn) float64 {
-			Check(ctx.Err())
+			script.Check(ctx.Err())
 			began := time.Now()
 			assign.Sticky{}.Assign(change.req)
 			return float64(time.Since(began)) / 1e6

@@ -15,6 +15,7 @@ import (
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/harness"
+	"github.com/ringfence/ringfence/internal/script"
 )
 
 // Common is what every measurement is told.
@@ -67,7 +68,7 @@ func Benches() []*Bench {
 // run is one measurement under way.
 type run struct {
 	*Bench
-	*Script
+	*script.Script
 	Contest
 	dir string
 	res Report
@@ -84,7 +85,7 @@ func (b *Bench) Run(ctx context.Context) (*Report, error) {
 	b.apart()
 	r := &run{Bench: b, res: Report{Bench: b.Name}}
 	r.Contest = Contest{Promises: promised, Where: b.kind(), Rest: func() { Rest(b.Dir) }, Logf: b.Logf}
-	err := Try(func(s *Script) {
+	err := script.Try(func(s *script.Script) {
 		r.Script, r.dir = s, b.folder()
 		s.Later(func() error { _ = os.RemoveAll(r.dir); return nil }) // what is left is named after us
 		b.measure(ctx, r)
@@ -100,7 +101,7 @@ func (b *Bench) folder() string {
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("--dir %q: expected a directory on the disk to be measured: %w", b.Dir, fault.NotFound)
 	}
-	return Must(dir, err)
+	return script.Must(dir, err)
 }
 
 // open opens the stores, the directory below the run's where none were named, and leaves nothing behind.
@@ -113,14 +114,14 @@ func (r *run) open(ctx context.Context, dir string, durability ringfence.Durabil
 // start starts an agent; it ends with the run, or before.
 func (r *run) start(ctx context.Context, job harness.Job) *harness.Child {
 	if len(r.Command) == 0 {
-		Check(fmt.Errorf("bench %s: expected a program to start: %w", r.Name, fault.Invalid))
+		script.Check(fmt.Errorf("bench %s: expected a program to start: %w", r.Name, fault.Invalid))
 	}
-	return Must(harness.StartChild(ctx, r.Command, r.environ(), job))
+	return script.Must(harness.StartChild(ctx, r.Command, r.environ(), job))
 }
 
 // play plays the rounds.
 func (r *run) play() {
-	Check(r.Contest.Run(r.Rounds))
+	script.Check(r.Contest.Run(r.Rounds))
 	r.res.Rows = r.Contest.Rows()
 }
 
@@ -146,7 +147,7 @@ type site struct {
 }
 
 // open opens them, and closes them with the script.
-func (p *site) open(ctx context.Context, s *Script) *ringfence.Client {
+func (p *site) open(ctx context.Context, s *script.Script) *ringfence.Client {
 	return p.at.open(ctx, s, p.Dir, p.Durability)
 }
 
@@ -180,7 +181,7 @@ func (a *all) measure(ctx context.Context, r *run) {
 		r.Logf("== %s %s", part.name, strings.Join(part.args, " "))
 		res, err := r.part(part.name, part.args).Run(ctx)
 		if err != nil {
-			Check(fmt.Errorf("bench %s: %w", part.name, err))
+			script.Check(fmt.Errorf("bench %s: %w", part.name, err))
 		}
 		r.res.Results = append(r.res.Results, res)
 		r.res.Figures = append(r.res.Figures, res.Figures...)
@@ -193,7 +194,7 @@ func (r *run) part(name string, args []string) *Bench {
 	b := Named(name)
 	fl := pflag.NewFlagSet(name, pflag.ContinueOnError)
 	b.Flags(fl)
-	Check(fl.Parse(args))
+	script.Check(fl.Parse(args))
 	b.Common = r.Common
 	return b
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/script"
 )
 
 // TestMain lets the test program be its own agent.
@@ -140,9 +141,9 @@ func TestLatencyMeasuresNamedStoresAndLeavesNothing(t *testing.T) {
 	if err != nil || len(r.Rows) != 3 || !strings.HasSuffix(r.About, ", log file, registry file") {
 		t.Fatalf("%v, %+v", err, r)
 	}
-	err = Try(func(s *Script) {
+	err = script.Try(func(s *script.Script) {
 		rf := b.Stores.open(t.Context(), s, "", ringfence.OS)
-		topics, groups := Must(rf.Admin().ListTopics(t.Context())), Must(rf.Admin().ListGroups(t.Context()))
+		topics, groups := script.Must(rf.Admin().ListTopics(t.Context())), script.Must(rf.Admin().ListGroups(t.Context()))
 		if len(topics)+len(groups) > 0 || b.Namespace == "" {
 			t.Errorf("topics %v and groups %v are left in namespace %q", topics, groups, b.Namespace)
 		}
@@ -219,7 +220,7 @@ func TestAssignMeasuresTimeAndMoves(t *testing.T) {
 func TestAllMeasuresEveryPart(t *testing.T) {
 	t.Parallel()
 	parts := 0
-	err := Try(func(s *Script) {
+	err := script.Try(func(s *script.Script) {
 		r := &run{Bench: &Bench{Common: Common{Dir: "here", Rounds: 3}}}
 		for _, b := range Benches() {
 			part := r.part(b.Name, nil)

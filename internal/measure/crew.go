@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/harness"
+	"github.com/ringfence/ringfence/internal/script"
 )
 
 // patience is how long an event may take, beyond the time of a turn, before the measurement fails.
@@ -45,7 +46,7 @@ type crew struct {
 }
 
 // crew starts processes, which end with a script.
-func (r *run) crew(ctx context.Context, s *Script, size int, job func(i int) harness.Job, note func(heard)) *crew {
+func (r *run) crew(ctx context.Context, s *script.Script, size int, job func(i int) harness.Job, note func(heard)) *crew {
 	c := &crew{run: r, job: job, members: make([]*harness.Child, size), events: make(chan heard), over: make(chan struct{}), note: note}
 	s.Later(c.close)
 	for i := range c.members {
@@ -88,7 +89,7 @@ func (c *crew) close() error {
 // until takes in events until enough says so.
 func (c *crew) until(ctx context.Context, what string, enough func(heard) bool) {
 	if limit := patience + c.For; !c.listen(ctx, limit, enough) {
-		Check(fmt.Errorf("waited %s for %s", limit, what))
+		script.Check(fmt.Errorf("waited %s for %s", limit, what))
 	}
 }
 
@@ -113,7 +114,7 @@ func (c *crew) listen(ctx context.Context, d time.Duration, enough func(heard) b
 		case <-timer.C:
 			return false
 		case <-ctx.Done():
-			Check(ctx.Err())
+			script.Check(ctx.Err())
 		}
 	}
 }
@@ -124,7 +125,7 @@ func (c *crew) ask(ctx context.Context, question string, but int, use func(heard
 	left := 0
 	for i, a := range c.members {
 		if i != but {
-			Check(a.Tell(question))
+			script.Check(a.Tell(question))
 			left++
 		}
 	}

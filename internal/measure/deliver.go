@@ -16,6 +16,7 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/internal/script"
 	"github.com/ringfence/ringfence/push"
 )
 
@@ -119,7 +120,7 @@ func (c *deliver) enterFailing(ctx context.Context, r *run, rf *ringfence.Client
 func (c *deliver) subscribe(ctx context.Context, t *Turn, rf *ringfence.Client, topic string, good int, h ringfence.Handler) float64 {
 	c.runs++
 	name := fmt.Sprintf("sub-%d", c.runs)
-	Must(rf.Admin().CreateSubscription(ctx, name, admin.SubscriptionConfig{Topic: topic}))
+	script.Must(rf.Admin().CreateSubscription(ctx, name, admin.SubscriptionConfig{Topic: topic}))
 	t.Later(func() error {
 		return rf.Admin().DeleteSubscription(ctx, name, &admin.DeleteSubscriptionOptions{Force: true})
 	})
@@ -138,7 +139,7 @@ func (c *deliver) enterPosts(ctx context.Context, r *run, rf *ringfence.Client) 
 	r.Later(func() error { server.Close(); return nil })
 	bare := r.Add(Entry{Name: "bare net/http client", Unit: "records/s", Turn: func(*Turn) float64 { return c.post(ctx, server.URL) }})
 	r.Add(Entry{Name: "subscription with an endpoint", Unit: "records/s", To: bare, Kind: "deliver http", Turn: func(t *Turn) float64 {
-		e := Must(push.New(push.Config{URL: server.URL, Subscription: "bench", AllowNet: loopback()}))
+		e := script.Must(push.New(push.Config{URL: server.URL, Subscription: "bench", AllowNet: loopback()}))
 		defer e.Close()
 		return c.subscribe(ctx, t, rf, "posts", c.Posts, e.Deliver)
 	}})
@@ -155,11 +156,11 @@ func (c *deliver) post(ctx context.Context, url string) float64 {
 	defer client.CloseIdleConnections()
 	var n atomic.Int64
 	began := time.Now()
-	Together(c.Concurrency, func(int) {
+	script.Together(c.Concurrency, func(int) {
 		for n.Add(1) <= int64(c.Posts) {
-			req := Must(http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(make([]byte, 100))))
+			req := script.Must(http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(make([]byte, 100))))
 			res, err := client.Do(req)
-			Check(err)
+			script.Check(err)
 			_, _ = io.Copy(io.Discard, res.Body)
 			_ = res.Body.Close()
 		}

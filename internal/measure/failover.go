@@ -12,6 +12,7 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/harness"
+	"github.com/ringfence/ringfence/internal/script"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -47,20 +48,20 @@ func (c *failover) measure(ctx context.Context, r *run) {
 		}
 	}
 	rf := r.open(ctx, "", f.durability)
-	Check(rf.EnsureTopic(ctx, "failover", ringfence.TopicConfig{Partitions: c.Partitions}))
+	script.Check(rf.EnsureTopic(ctx, "failover", ringfence.TopicConfig{Partitions: c.Partitions}))
 	stop := r.Beside(ctx, func(ctx context.Context) error { return c.produce(ctx, rf) })
 	f.crew = r.crew(ctx, r.Script, c.Processes, func(i int) harness.Job {
 		return &memberJob{site: site{Dir: r.dir, Durability: f.durability}, Topic: "failover", SessionTTL: f.ttl, Member: fmt.Sprintf("member-%d", i)}
 	}, f.note)
 	f.hurt(ctx)
-	Check(stop())
+	script.Check(stop())
 	f.result()
 }
 
 // produce keeps the load up until ctx ends.
 func (c *failover) produce(ctx context.Context, rf *ringfence.Client) error {
 	w := NewWindow(1 << 20)
-	return Try(func(*Script) {
+	return script.Try(func(*script.Script) {
 		w.Pace(ctx, time.Second/time.Duration(c.Rate), math.MaxInt, func(i int) {
 			p := i % c.Partitions
 			rf.ProduceAsync(ctx, "failover", ringfence.Message{Value: make([]byte, 100)}, &ringfence.ProduceOptions{Partition: &p}, func(_ ringfence.Position, err error) {
@@ -197,7 +198,7 @@ func (f *failing) kill(ctx context.Context, i int) {
 func (f *failing) leave(ctx context.Context, i int) {
 	left := f.of(i)
 	f.watch(ctx, i, func() {
-		Check(f.crew.members[i].Tell("leave"))
+		script.Check(f.crew.members[i].Tell("leave"))
 		gone := false
 		f.crew.until(ctx, "the partitions of the leaving member", func(h heard) bool {
 			left.arrive(h)

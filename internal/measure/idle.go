@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/internal/harness"
 	"github.com/ringfence/ringfence/internal/rest"
+	"github.com/ringfence/ringfence/internal/script"
 	"github.com/ringfence/ringfence/push"
 )
 
@@ -27,7 +28,7 @@ func (c *idle) flags(fl *pflag.FlagSet, common *Common) {
 
 func (c *idle) measure(ctx context.Context, r *run) {
 	rf := r.open(ctx, "", ringfence.Sync)
-	Check(rf.EnsureTopic(ctx, "idle", ringfence.TopicConfig{Partitions: c.Partitions}))
+	script.Check(rf.EnsureTopic(ctx, "idle", ringfence.TopicConfig{Partitions: c.Partitions}))
 	owner := make([]int, c.Partitions)
 	crew := r.crew(ctx, r.Script, c.Processes, func(i int) harness.Job {
 		return &memberJob{site: site{Dir: r.dir}, Topic: "idle", Member: fmt.Sprintf("member-%d", i)}
@@ -57,9 +58,9 @@ func (c *crew) load(ctx context.Context, d time.Duration) float64 {
 
 // enterDaemon enters the processor time of a daemon that has many subscriptions and nothing to deliver.
 func (c *idle) enterDaemon(ctx context.Context, r *run, rf *ringfence.Client) {
-	Check(rf.EnsureTopic(ctx, "quiet", ringfence.TopicConfig{Partitions: 1}))
+	script.Check(rf.EnsureTopic(ctx, "quiet", ringfence.TopicConfig{Partitions: 1}))
 	for i := range c.Subscriptions {
-		Must(rf.Admin().CreateSubscription(ctx, fmt.Sprintf("quiet-%d", i), admin.SubscriptionConfig{
+		script.Must(rf.Admin().CreateSubscription(ctx, fmt.Sprintf("quiet-%d", i), admin.SubscriptionConfig{
 			Topic: "quiet", Endpoint: admin.EndpointConfig{URL: "http://127.0.0.1:9/"}, // nothing is ever posted
 		}))
 	}
@@ -81,7 +82,7 @@ const calmDown = 20 * time.Second
 func (c *idle) awaitShards(ctx context.Context, rf *ringfence.Client) {
 	wait(ctx, patience, fmt.Sprintf("a daemon to be in %d groups", c.Subscriptions), func() bool {
 		members := 0
-		for _, e := range Must(rf.Registry().List(ctx, "groups/quiet-")).Entries {
+		for _, e := range script.Must(rf.Registry().List(ctx, "groups/quiet-")).Entries {
 			if e.Session != "" {
 				members++
 			}
@@ -95,7 +96,7 @@ type daemonJob struct{ site }
 
 // Run delivers until its starter is gone.
 func (j *daemonJob) Run(ctx context.Context, talk *harness.Talk) error {
-	return Try(func(s *Script) {
+	return script.Try(func(s *script.Script) {
 		rf := j.open(ctx, s)
 		served := s.Beside(ctx, func(ctx context.Context) error {
 			return push.Serve(ctx, rf, &push.ServeOptions{Config: push.Config{AllowNet: loopback()}})
@@ -106,9 +107,9 @@ func (j *daemonJob) Run(ctx context.Context, talk *harness.Talk) error {
 			return nil
 		})
 		for question, ok := talk.Hear(); ok; question, ok = talk.Hear() {
-			Check(talk.Say(&event{Kind: question, CPU: ProcessorTime(), Resting: memory.Resting()}))
+			script.Check(talk.Say(&event{Kind: question, CPU: ProcessorTime(), Resting: memory.Resting()}))
 		}
-		Check(resting())
-		Check(served())
+		script.Check(resting())
+		script.Check(served())
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/harness"
+	"github.com/ringfence/ringfence/internal/script"
 )
 
 // latency measures the time from the call of Produce in this process to the handler in another
@@ -41,7 +42,7 @@ func (l *latency) measure(ctx context.Context, r *run) {
 	}
 	for i, durability := range levels {
 		rf, topic := clients[i], "latency-"+string(durability)
-		Check(rf.EnsureTopic(ctx, topic, ringfence.TopicConfig{Partitions: 1}))
+		script.Check(rf.EnsureTopic(ctx, topic, ringfence.TopicConfig{Partitions: 1}))
 		consumer := r.crew(ctx, r.Script, 1, func(int) harness.Job {
 			return &memberJob{site: site{Dir: r.dir + "/" + string(durability), Durability: durability}, Topic: topic, Stamped: true}
 		}, nil)

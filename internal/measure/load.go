@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ringfence/ringfence/internal/script"
 )
 
 // Callers lets so many goroutines call for a while, each again when its call has returned, and gives
@@ -15,7 +17,7 @@ import (
 func Callers(callers int, d time.Duration, h *Histogram, call func(caller int)) (perSecond float64) {
 	hists := make([]Histogram, callers)
 	began := time.Now()
-	Together(callers, func(i int) {
+	script.Together(callers, func(i int) {
 		for last := began; last.Sub(began) < d; {
 			call(i)
 			now := time.Now()
@@ -82,7 +84,7 @@ func (w *Window) Wait() (acked int64) {
 	}
 	acked, err := w.acked, w.err
 	w.mu.Unlock()
-	Check(err)
+	script.Check(err)
 	return acked
 }
 
@@ -130,7 +132,7 @@ func Pass(ctx context.Context, d time.Duration) {
 	select {
 	case <-pause.C:
 	case <-ctx.Done():
-		Check(ctx.Err())
+		script.Check(ctx.Err())
 	}
 }
 
@@ -146,6 +148,6 @@ func Rest(dir string) {
 // ProcessorTime is what this process has used so far.
 func ProcessorTime() time.Duration {
 	var u unix.Rusage
-	Check(unix.Getrusage(unix.RUSAGE_SELF, &u))
+	script.Check(unix.Getrusage(unix.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

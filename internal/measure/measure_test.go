@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/ringfence/ringfence/internal/script"
 )
 
 func TestHistogramQuantilesAreWithinThreePercent(t *testing.T) {
@@ -124,7 +126,7 @@ func TestContestShiftsTurnsAndDropsTheWarmUp(t *testing.T) {
 		}
 	}
 	boom := errors.New("boom")
-	c.Add(Entry{Name: "d", Turn: func(*Turn) float64 { Check(boom); return 0 }})
+	c.Add(Entry{Name: "d", Turn: func(*Turn) float64 { script.Check(boom); return 0 }})
 	if err := c.Run(1); !errors.Is(err, boom) || !strings.Contains(err.Error(), "d, round 0") {
 		t.Errorf("got %v", err)
 	}
@@ -205,7 +207,7 @@ func TestWindowBoundsWhatIsUnderWayAndStopsAtAnError(t *testing.T) {
 	if acked := w.Fill(func(n int) bool { return n < 50 }, send); acked != 50 || most.Load() > 3 {
 		t.Errorf("%d came through, %d at once", acked, most.Load())
 	}
-	err := Try(func(*Script) { w.Fill(func(n int) bool { return true }, func(int) { send(60) }) })
+	err := script.Try(func(*script.Script) { w.Fill(func(n int) bool { return true }, func(int) { send(60) }) })
 	if !errors.Is(err, errors.ErrUnsupported) || w.acked != 50 {
 		t.Errorf("%d came through, %v", w.acked, err)
 	}
@@ -217,7 +219,7 @@ func TestLoadsCountAndStop(t *testing.T) {
 	if rate := Callers(3, 10*time.Millisecond, &h, func(int) {}); rate <= 0 || h.N < 3 {
 		t.Errorf("%g a second, %d calls", rate, h.N)
 	}
-	err := Try(func(*Script) { Callers(2, time.Hour, &h, func(int) { Check(errors.ErrUnsupported) }) })
+	err := script.Try(func(*script.Script) { Callers(2, time.Hour, &h, func(int) { script.Check(errors.ErrUnsupported) }) })
 	if !errors.Is(err, errors.ErrUnsupported) {
 		t.Error(err)
 	}
@@ -226,16 +228,18 @@ func TestLoadsCountAndStop(t *testing.T) {
 		t.Errorf("%d", calls)
 	}
 	w := NewWindow(2)
-	if err := Try(func(*Script) { calls = int(w.Pace(t.Context(), time.Microsecond, 5, func(int) { w.Leave(nil) })) }); err != nil || calls != 5 {
+	if err := script.Try(func(*script.Script) {
+		calls = int(w.Pace(t.Context(), time.Microsecond, 5, func(int) { w.Leave(nil) }))
+	}); err != nil || calls != 5 {
 		t.Errorf("%d came through, %v", calls, err)
 	}
-	err = Try(func(*Script) {
+	err = script.Try(func(*script.Script) {
 		w.Pace(t.Context(), time.Microsecond, math.MaxInt, func(int) { w.Leave(errors.ErrUnsupported) })
 	})
 	if !errors.Is(err, errors.ErrUnsupported) {
 		t.Error(err)
 	}
-	err = Try(func(s *Script) {
+	err = script.Try(func(s *script.Script) {
 		if rate := NewRaw(s, t.TempDir()).Measure(time.Millisecond, RawBlock, &h); rate <= 0 {
 			t.Errorf("%g writes a second", rate)
 		}

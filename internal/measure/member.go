@@ -10,6 +10,7 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/harness"
+	"github.com/ringfence/ringfence/internal/script"
 )
 
 // Kinds of events.
@@ -124,7 +125,7 @@ func (t *teller) answer(question string) {
 
 // Run consumes until it is told to leave, or its starter is gone; every other line is a question.
 func (j *memberJob) Run(ctx context.Context, talk *harness.Talk) error {
-	return Try(func(s *Script) {
+	return script.Try(func(s *script.Script) {
 		rf := j.open(ctx, s)
 		t := &teller{talk: talk, stamped: j.Stamped, at: map[int]*handled{}, ages: new(Histogram)}
 		t.came.L = &t.mu
@@ -141,6 +142,6 @@ func (j *memberJob) Run(ctx context.Context, talk *harness.Talk) error {
 		}
 		err := leave()
 		t.say(kindLeft, -1)
-		Check(errors.Join(err, t.err))
+		script.Check(errors.Join(err, t.err))
 	})
 }

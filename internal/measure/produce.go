@@ -12,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/harness"
+	"github.com/ringfence/ringfence/internal/script"
 )
 
 // produce measures appends through commitlog against raw synced writes.
@@ -142,14 +143,14 @@ func (m *producing) enterAsync(ctx context.Context, raw *Raw, to *Entry) {
 func (m *producing) age(ctx context.Context, partitions int) {
 	job := produceJob{site: site{m.dir + "/data", ringfence.OS, m.Stores}, Partitions: partitions, InFlight: 1024, Async: true, Size: 4096, Batch: 1, For: 2 * m.For}
 	m.Logf("writing segments to use again, %s", Many(partitions, "partition"))
-	Check(Try(func(s *Script) { job.produce(ctx, job.topic(ctx, s), new(Histogram)) }))
+	script.Check(script.Try(func(s *script.Script) { job.produce(ctx, job.topic(ctx, s), new(Histogram)) }))
 }
 
 // turn runs one job, in this process or split over several.
 func (m *producing) turn(ctx context.Context, t *Turn, processes int, job produceJob) (total float64) {
 	if processes == 1 {
 		total = job.produce(ctx, job.topic(ctx, t.Script), &t.Latency)
-		Check(ctx.Err())
+		script.Check(ctx.Err())
 		return total
 	}
 	producers := m.crew(ctx, t.Script, processes, func(i int) harness.Job {
@@ -187,21 +188,21 @@ const (
 
 // Run opens the topic, and produces whenever it is asked what it produced.
 func (j *produceJob) Run(ctx context.Context, t *harness.Talk) error {
-	return Try(func(s *Script) {
+	return script.Try(func(s *script.Script) {
 		topic := j.topic(ctx, s)
 		for question, ok := t.Hear(); ok; question, ok = t.Hear() {
 			e := event{Kind: question, Ages: new(Histogram)}
 			if question == kindProduced {
 				e.Rate = j.produce(ctx, topic, e.Ages)
 			}
-			Check(t.Say(&e))
+			script.Check(t.Say(&e))
 		}
 	})
 }
 
-func (j *produceJob) topic(ctx context.Context, s *Script) *commitlog.Topic {
+func (j *produceJob) topic(ctx context.Context, s *script.Script) *commitlog.Topic {
 	rf, name := j.open(ctx, s), fmt.Sprintf("bench-%d", j.Partitions)
-	Check(rf.EnsureTopic(ctx, name, ringfence.TopicConfig{Partitions: j.Partitions, RetentionBytes: keepBytes}))
+	script.Check(rf.EnsureTopic(ctx, name, ringfence.TopicConfig{Partitions: j.Partitions, RetentionBytes: keepBytes}))
 	return storage(ctx, s, rf, name)
 }
 
@@ -214,7 +215,7 @@ func (j *produceJob) produce(ctx context.Context, topic *commitlog.Topic, h *His
 		done := func(_ int64, err error) { w.Leave(err) }
 		rate = w.For(j.For, func(n int) { topic.AppendAsync(ctx, n%j.Partitions, recs, nil, done) })
 	} else { // goroutines that each wait for their append before the next one
-		rate = Callers(j.InFlight, j.For, h, func(i int) { Must(topic.Append(ctx, i%j.Partitions, recs, nil)) })
+		rate = Callers(j.InFlight, j.For, h, func(i int) { script.Must(topic.Append(ctx, i%j.Partitions, recs, nil)) })
 	}
 	return rate * float64(j.Batch)
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/script"
 	"github.com/ringfence/ringfence/internal/vfs"
 )
 
@@ -27,19 +28,19 @@ const (
 )
 
 // NewRaw makes the file in dir, and closes it with the script.
-func NewRaw(s *Script, dir string) *Raw {
+func NewRaw(s *script.Script, dir string) *Raw {
 	r := &Raw{file: openRaw(s, dir, "raw"), buf: make([]byte, RawLarge)}
 	for at := int64(0); at < rawBytes; at += RawLarge {
-		Must(r.file.WriteAt(r.buf, at))
+		script.Must(r.file.WriteAt(r.buf, at))
 	}
-	Check(r.file.SyncData())
+	script.Check(r.file.SyncData())
 	return r
 }
 
-func openRaw(s *Script, dir, name string) vfs.File {
-	fs := Must(vfs.CreateOS(dir, 0o755))
+func openRaw(s *script.Script, dir, name string) vfs.File {
+	fs := script.Must(vfs.CreateOS(dir, 0o755))
 	s.Later(fs.Close)
-	f := Must(fs.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644))
+	f := script.Must(fs.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644))
 	s.Later(f.Close)
 	return f
 }
@@ -52,9 +53,9 @@ func (r *Raw) Write(block int) {
 		r.at = 0
 	}
 	r.buf[0]++
-	Must(r.file.WriteAt(r.buf[:block], r.at))
+	script.Must(r.file.WriteAt(r.buf[:block], r.at))
 	r.at += int64(block)
-	Check(r.file.SyncData())
+	script.Check(r.file.SyncData())
 }
 
 // Measure writes and syncs for a while and gives the writes a second.
@@ -64,15 +65,15 @@ func (r *Raw) Measure(d time.Duration, block int, h *Histogram) float64 {
 
 // RawRead reads a file in dir in 256 KiB pieces and checksums it: the least that a verified read of so
 // many bytes costs.
-func RawRead(s *Script, dir string, bytes int64) (took time.Duration) {
+func RawRead(s *script.Script, dir string, bytes int64) (took time.Duration) {
 	f := openRaw(s, dir, "raw-read")
 	buf := make([]byte, 256<<10)
-	for at := Must(f.Size()); at < bytes; at += int64(len(buf)) {
-		Must(f.WriteAt(buf, at))
+	for at := script.Must(f.Size()); at < bytes; at += int64(len(buf)) {
+		script.Must(f.WriteAt(buf, at))
 	}
 	table, sum, began := crc32.MakeTable(crc32.Castagnoli), uint32(0), time.Now()
 	for at := int64(0); at < bytes; at += int64(len(buf)) {
-		Must(f.ReadAt(buf, at))
+		script.Must(f.ReadAt(buf, at))
 		sum ^= crc32.Checksum(buf, table)
 	}
 	took = time.Since(began)

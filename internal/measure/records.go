@@ -7,13 +7,14 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/internal/script"
 )
 
 // fill makes a topic and writes records, so many at a time to each partition in turn, record i as record
 // says.
 func (r *run) fill(ctx context.Context, rf *ringfence.Client, name string, partitions, records, batch int, record func(i int) commitlog.Record) {
 	r.Logf("writing %s to %s", Many(records, "record"), Many(partitions, "partition"))
-	Check(rf.EnsureTopic(ctx, name, ringfence.TopicConfig{Partitions: partitions}))
+	script.Check(rf.EnsureTopic(ctx, name, ringfence.TopicConfig{Partitions: partitions}))
 	appendAll(ctx, storage(ctx, r.Script, rf, name), records/partitions*partitions, batch, record)
 }
 
@@ -25,9 +26,9 @@ func (r *run) fillKeys(ctx context.Context, rf *ringfence.Client, name string, p
 }
 
 // storage opens the only storage topic of a topic.
-func storage(ctx context.Context, s *Script, rf *ringfence.Client, name string) *commitlog.Topic {
-	d := Must(rf.Admin().DescribeTopic(ctx, name))
-	t := Must(rf.Log().Topic(ctx, d.Storage[0].Name))
+func storage(ctx context.Context, s *script.Script, rf *ringfence.Client, name string) *commitlog.Topic {
+	d := script.Must(rf.Admin().DescribeTopic(ctx, name))
+	t := script.Must(rf.Log().Topic(ctx, d.Storage[0].Name))
 	s.Later(t.Close)
 	return t
 }
@@ -48,12 +49,12 @@ func appendAll(ctx context.Context, t *commitlog.Topic, records, batch int, reco
 
 // readAll reads a partition from its first record to the end that it has now.
 func readAll(ctx context.Context, t *commitlog.Topic, partition int, o *commitlog.ReadOptions, use func([]commitlog.Record)) {
-	b := Must(t.Bounds(ctx, partition))
+	b := script.Must(t.Bounds(ctx, partition))
 	var recs []commitlog.Record
 	var err error
 	for at := b.First; at < b.Next; {
 		recs, at, err = t.Read(ctx, partition, at, recs[:0], o)
-		Check(err)
+		script.Check(err)
 		use(recs)
 	}
 }
@@ -74,7 +75,7 @@ func rate(ctx context.Context, good int, h ringfence.Handler, member func(contex
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var n, began, ended atomic.Int64
-	Check(member(ctx, func(ctx context.Context, m *ringfence.Message) error {
+	script.Check(member(ctx, func(ctx context.Context, m *ringfence.Message) error {
 		if began.Load() == 0 {
 			began.CompareAndSwap(0, time.Now().UnixNano())
 		}
@@ -88,7 +89,7 @@ func rate(ctx context.Context, good int, h ringfence.Handler, member func(contex
 		return nil
 	}))
 	if ended.Load() == 0 {
-		Check(ctx.Err())
+		script.Check(ctx.Err())
 	}
 	return float64(good) / (float64(max(1, ended.Load()-began.Load())) / 1e9)
 }

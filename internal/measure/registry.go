@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/hook"
+	"github.com/ringfence/ringfence/internal/script"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -69,14 +70,14 @@ const (
 // claim joins the group and claims all units. The member leaves when the run ends, so that its group can be removed.
 func (r *registryRun) claim(ctx context.Context) {
 	reg := r.rf.Registry()
-	r.group = Must(protocol.NewGroup(reg, registryGroup))
-	Must(r.group.EnsureMeta(ctx, protocol.Meta{Topic: "none", Units: r.Units, Assignor: "none"}))
-	session := Must(reg.OpenSession(ctx, registryTTL))
+	r.group = script.Must(protocol.NewGroup(reg, registryGroup))
+	script.Must(r.group.EnsureMeta(ctx, protocol.Meta{Topic: "none", Units: r.Units, Assignor: "none"}))
+	session := script.Must(reg.OpenSession(ctx, registryTTL))
 	r.Later(func() error { return session.Close(context.WithoutCancel(ctx)) })
-	st := Must(r.group.Load(ctx, false))
+	st := script.Must(r.group.Load(ctx, false))
 	self := protocol.Member{ID: registryMember, Incarnation: session.ID()}
 	_, seen, _ := st.Member(self.ID)
-	joined := Must(reg.Txn(ctx, r.group.JoinTxn(protocol.Join{Member: self, Session: session.ID(), Seen: seen, Meta: st.MetaVersion})))
+	joined := script.Must(reg.Txn(ctx, r.group.JoinTxn(protocol.Join{Member: self, Session: session.ID(), Seen: seen, Meta: st.MetaVersion})))
 	txns := make([]registry.Txn, r.Units)
 	r.grants, r.next, r.versions = make([]protocol.Grant, r.Units), make([]int64, r.Units), make([]registry.Version, r.Units)
 	for i := range txns {
@@ -96,7 +97,7 @@ func (r *registryRun) apply(ctx context.Context, txns []registry.Txn, done func(
 		}
 		err = errors.Join(err, results[i].Err)
 	}
-	Check(err)
+	script.Check(err)
 }
 
 // enterBare enters the request that the batched checkpoints amount to, sent by the store's client
@@ -118,7 +119,7 @@ func (r *registryRun) enterBare(ctx context.Context) *Entry {
 		}
 	}
 	return r.Add(Entry{Name: "the same request, issued bare", Unit: "checkpoints/s", Turn: func(t *Turn) float64 {
-		return float64(r.Batch) * Callers(r.Callers, r.For, &t.Latency, func(i int) { Check(sends[i].Send(ctx)) })
+		return float64(r.Batch) * Callers(r.Callers, r.For, &t.Latency, func(i int) { script.Check(sends[i].Send(ctx)) })
 	}})
 }
 
@@ -140,7 +141,7 @@ func (r *registryRun) commits(ctx context.Context, from int, txns []registry.Txn
 
 // look reads the versions of all checkpoints, which the bare requests have changed.
 func (r *registryRun) look(ctx context.Context) {
-	for i, u := range Must(r.group.Load(ctx, true)).Units {
+	for i, u := range script.Must(r.group.Load(ctx, true)).Units {
 		r.versions[i] = u.CheckpointVersion
 	}
 }
@@ -157,10 +158,10 @@ func (r *registryRun) write(ctx context.Context, t *Turn, callers, batch int) fl
 func (r *registryRun) verify(ctx context.Context) {
 	r.look(ctx)
 	r.commits(ctx, 0, make([]registry.Txn, len(r.grants)))
-	g := Must(protocol.NewGroup(r.other.Registry(), registryGroup))
-	for i, u := range Must(g.Load(ctx, true)).Units {
+	g := script.Must(protocol.NewGroup(r.other.Registry(), registryGroup))
+	for i, u := range script.Must(g.Load(ctx, true)).Units {
 		if want := r.next[i]; u.Checkpoint == nil || u.Checkpoint.Positions[0].Next != want {
-			Check(fmt.Errorf("the checkpoint of unit %d is not the one that was written last, at offset %d: %+v", i, want, u.Checkpoint))
+			script.Check(fmt.Errorf("the checkpoint of unit %d is not the one that was written last, at offset %d: %+v", i, want, u.Checkpoint))
 		}
 	}
 }

@@ -3,6 +3,8 @@ package measure
 import (
 	"fmt"
 	"slices"
+
+	"github.com/ringfence/ringfence/internal/script"
 )
 
 // Row is one measurement over all rounds.
@@ -25,7 +27,7 @@ type Row struct {
 
 // Turn is one measurement of one round, as a script.
 type Turn struct {
-	*Script
+	*script.Script
 	Latency Histogram // of single operations, if there are any
 }
 
@@ -80,7 +82,7 @@ func (c *Contest) Run(rounds int) error {
 			}
 			var t Turn
 			var v float64
-			if err := Try(func(s *Script) { t.Script = s; v = e.Turn(&t) }); err != nil {
+			if err := script.Try(func(s *script.Script) { t.Script = s; v = e.Turn(&t) }); err != nil {
 				return fmt.Errorf("%s, round %d: %w", e.Name, r+1, err)
 			}
 			if r < 0 {

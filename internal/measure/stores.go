@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/script"
 )
 
 // Stores says where the records and the coordination of a measurement are. The zero value is a
@@ -41,11 +42,11 @@ func (s *Stores) apart() {
 }
 
 // open opens the stores until a script ends, the directory where none were named.
-func (s Stores) open(ctx context.Context, script *Script, dir string, durability ringfence.Durability) *ringfence.Client {
-	rf := Must(ringfence.Open(ctx, ringfence.Config{
+func (s Stores) open(ctx context.Context, life *script.Script, dir string, durability ringfence.Durability) *ringfence.Client {
+	rf := script.Must(ringfence.Open(ctx, ringfence.Config{
 		Dir: dir, Log: s.Log, Registry: s.Registry, Namespace: s.Namespace, Durability: durability, Backends: s.Backends,
 	}))
-	script.Later(rf.Close)
+	life.Later(rf.Close)
 	return rf
 }
 
@@ -90,22 +91,22 @@ func (s Stores) clean(ctx context.Context, rf *ringfence.Client) error {
 		return nil // the directory goes as a whole
 	}
 	ctx = context.WithoutCancel(ctx)
-	err := Try(func(*Script) {
-		for _, d := range Must(rf.Admin().ListSubscriptions(ctx)) {
-			Check(rf.Admin().DeleteSubscription(ctx, d.Name, &admin.DeleteSubscriptionOptions{Force: true}))
+	err := script.Try(func(*script.Script) {
+		for _, d := range script.Must(rf.Admin().ListSubscriptions(ctx)) {
+			script.Check(rf.Admin().DeleteSubscription(ctx, d.Name, &admin.DeleteSubscriptionOptions{Force: true}))
 		}
-		for _, g := range Must(rf.Admin().ListGroups(ctx)) {
+		for _, g := range script.Must(rf.Admin().ListGroups(ctx)) {
 			wait(ctx, cleaning, fmt.Sprintf("the members of group %q to be gone", g.Name), func() bool {
 				err := rf.Admin().DeleteGroup(ctx, g.Name, nil)
 				if errors.Is(err, fault.Conflict) {
 					return false
 				}
-				Check(err)
+				script.Check(err)
 				return true
 			})
 		}
-		for _, t := range Must(rf.Admin().ListTopics(ctx)) {
-			Check(rf.Admin().DeleteTopic(ctx, t.Name, nil))
+		for _, t := range script.Must(rf.Admin().ListTopics(ctx)) {
+			script.Check(rf.Admin().DeleteTopic(ctx, t.Name, nil))
 		}
 	})
 	if err != nil {
@@ -124,7 +125,7 @@ func wait(ctx context.Context, patience time.Duration, what string, look func() 
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			Check(context.Cause(ctx))
+			script.Check(context.Cause(ctx))
 		}
 	}
 }

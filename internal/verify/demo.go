@@ -80,9 +80,12 @@ func Demo(ctx context.Context, c DemoConfig) (*DemoResult, error) {
 	}
 	suffix := "-demo-" + strings.ToLower(rand.Text()[:6])
 	d := &groupDemo{result: DemoResult{Partitions: c.Partitions, Consumers: c.Consumers, Owners: []Owners{}}}
-	out, err := tell(ctx, &c, "payments"+suffix, "billing"+suffix, func(st *stage) error {
+	out, err := tell(ctx, &c, "payments"+suffix, "billing"+suffix, func(st *stage) {
 		d.stage = st
-		return d.play(ctx)
+		check(d.rf.EnsureTopic(ctx, d.topic, ringfence.TopicConfig{Partitions: d.Partitions}))
+		for _, scene := range []func(context.Context){d.gather, d.work, d.crash, d.comeBack, d.sleepwalk, d.finish} {
+			scene(ctx)
+		}
 	}, d.verdict)
 	d.result.DemoOutcome = out
 	return &d.result, err
@@ -92,161 +95,91 @@ func demoConsumer(i int) string { return string(rune('A' + i)) }
 
 func demoKey(i int) string { return fmt.Sprintf("account-%03d", i%demoKeys) }
 
-// play is the story.
-func (d *groupDemo) play(ctx context.Context) error {
-	if err := d.rf.EnsureTopic(ctx, d.topic, ringfence.TopicConfig{Partitions: d.Partitions}); err != nil {
-		return err
-	}
-	for _, scene := range []func(context.Context) error{d.gather, d.work, d.crash, d.comeBack, d.sleepwalk, d.finish} {
-		if err := scene(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+// now is the group as it is.
+func (d *groupDemo) now(ctx context.Context) api.Group { return must(d.describe(ctx)) }
 
 // await looks at the group until something holds, and returns it as it is then.
-func (d *groupDemo) await(ctx context.Context, what string, holds func(api.Group) bool) (last api.Group, err error) {
-	err = d.until(ctx, what, patience, d.of(func(g api.Group) bool { last = g; return holds(g) }))
-	return last, err
+func (d *groupDemo) await(ctx context.Context, what string, holds func(api.Group) bool) (last api.Group) {
+	check(d.until(ctx, what, patience, d.of(func(g api.Group) bool { last = g; return holds(g) })))
+	return last
 }
 
 // gather starts the consumers.
-func (d *groupDemo) gather(ctx context.Context) error {
+func (d *groupDemo) gather(ctx context.Context) {
 	d.screen.scene("%d processes share the %d partitions of a topic", d.Consumers, d.Partitions)
 	for i := range d.Consumers {
 		d.hire(Spec{Name: demoConsumer(i), TTL: demoTTL})
-		if err := d.start(demoConsumer(i)); err != nil {
-			return err
-		}
+		check(d.start(demoConsumer(i)))
 	}
-	if _, err := d.await(ctx, "every consumer has its share", d.balanced); err != nil {
-		return err
-	}
-	return d.showOwners(ctx)
+	d.showOwners(d.await(ctx, "every consumer has its share", d.balanced))
 }
 
 // work produces the first part and watches it being consumed.
-func (d *groupDemo) work(ctx context.Context) error {
+func (d *groupDemo) work(ctx context.Context) {
 	d.screen.scene("Records of %d keys are produced and processed", demoKeys)
 	began := time.Now()
-	if err := d.produce(ctx, d.Messages/4, demoKey); err != nil {
-		return err
-	}
+	d.produce(ctx, d.Messages/4, demoKey)
 	stored := time.Since(began)
-	if _, err := d.await(ctx, "the first records are processed", caughtUp); err != nil {
-		return err
-	}
+	d.await(ctx, "the first records are processed", caughtUp)
 	d.screen.say("%d records stored in %s and processed in %s, in order for each key", d.produced, ms(stored), ms(time.Since(began)))
-	return nil
 }
 
 // crash kills the first consumer in the middle of its work.
-func (d *groupDemo) crash(ctx context.Context) error {
-	before, err := d.describe(ctx)
-	if err != nil {
-		return err
-	}
-	d.victim = d.owners(before)[0]
+func (d *groupDemo) crash(ctx context.Context) {
+	d.victim = d.owners(d.now(ctx))[0]
 	d.screen.scene("kill -9 %s, in the middle of its work", d.called(d.victim))
-	if err := d.produce(ctx, d.Messages/4, demoKey); err != nil { // more than they can do at once
-		return err
-	}
-	if before, err = d.describe(ctx); err != nil {
-		return err
-	}
-	at := history.Now()
-	if err := d.kill(d.victim); err != nil {
-		return err
-	}
-	if _, err := d.await(ctx, "the others have its partitions", d.without(d.victim)); err != nil {
-		return err
-	}
-	if _, err := d.await(ctx, "the others have caught up", caughtUp); err != nil {
-		return err
-	}
-	if err := d.measureTakeover(at, owned(before, d.victim), d.victim); err != nil {
-		return err
-	}
+	d.produce(ctx, d.Messages/4, demoKey) // more than they can do at once
+	before, at := d.now(ctx), history.Now()
+	check(d.kill(d.victim))
+	d.await(ctx, "the others have its partitions", d.without(d.victim))
+	d.await(ctx, "the others have caught up", caughtUp)
+	d.measureTakeover(at, owned(before, d.victim), d.victim)
 	d.screen.say("every partition had a new owner after %.1f ms, and its next record begun after %.1f ms", d.result.TakeoverMillis, d.result.FirstRecordMillis)
-	return d.showOwners(ctx)
+	d.showOwners(d.now(ctx))
 }
 
 // comeBack starts the dead consumer again.
-func (d *groupDemo) comeBack(ctx context.Context) error {
+func (d *groupDemo) comeBack(ctx context.Context) {
 	d.screen.scene("%s comes back: a new incarnation of the same member", d.victim)
-	before, err := d.describe(ctx)
-	if err != nil {
-		return err
-	}
-	if err := d.start(d.victim); err != nil {
-		return err
-	}
-	after, err := d.await(ctx, "it has its share again", d.balanced)
-	if err != nil {
-		return err
-	}
+	before := d.now(ctx)
+	check(d.start(d.victim))
+	after := d.await(ctx, "it has its share again", d.balanced)
 	d.result.MovedOnReturn, d.result.LeastOnReturn = moved(before, after), d.Partitions/d.Consumers
 	if d.result.MovedOnReturn == 0 {
 		d.screen.say("every partition has an owner: it stands by")
 	} else {
 		d.screen.say("%d partitions moved to it, handed over with their progress; %d did not notice", d.result.MovedOnReturn, d.Partitions-d.result.MovedOnReturn)
 	}
-	return d.showOwners(ctx)
+	d.showOwners(after)
 }
 
 // sleepwalk stops the last consumer until its lease is over, and wakes it up.
-func (d *groupDemo) sleepwalk(ctx context.Context) error {
-	before, err := d.describe(ctx)
-	if err != nil {
-		return err
-	}
-	name := d.owners(before)[len(d.owners(before))-1]
+func (d *groupDemo) sleepwalk(ctx context.Context) {
+	owners := d.owners(d.now(ctx))
+	name := owners[len(owners)-1]
 	d.screen.scene("SIGSTOP %s until its lease of %s is over, then SIGCONT", d.called(name), demoTTL)
-	if err := d.produce(ctx, d.Messages/4, demoKey); err != nil {
-		return err
-	}
-	if before, err = d.describe(ctx); err != nil {
-		return err
-	}
-	p, at := d.workers[name].proc, history.Now()
-	if err := p.Freeze(ctx); err != nil {
-		return err
-	}
-	if _, err := d.await(ctx, "the others have its partitions", d.without(name)); err != nil {
-		return errors.Join(err, p.Thaw())
-	}
+	d.produce(ctx, d.Messages/4, demoKey)
+	before, at, p := d.now(ctx), history.Now(), d.workers[name].proc
+	check(p.Freeze(ctx))
+	d.await(ctx, "the others have its partitions", d.without(name))
 	d.result.ExpiryMillis = float64(history.Now()-at) / 1e6
 	d.screen.say("it was given up after %.0f ms; the others went on from its checkpoints", d.result.ExpiryMillis)
 	woken := history.Now()
-	if err := p.Thaw(); err != nil {
-		return err
-	}
-	if _, err := d.await(ctx, "it is back in the group", d.balanced); err != nil {
-		return err
-	}
-	if err := d.measureStale(ctx, woken, owned(before, name), name); err != nil {
-		return err
-	}
+	check(p.Thaw())
+	after := d.await(ctx, "it is back in the group", d.balanced)
+	d.measureStale(ctx, woken, owned(before, name), name)
 	d.screen.say("it woke up and wrote the checkpoints it still had in mind: %d of %d refused by the store", d.result.StaleRefused, d.result.StaleCommits)
-	return d.showOwners(ctx)
+	d.showOwners(after)
 }
 
 // finish produces the rest, waits for all of it, and lets all consumers leave.
-func (d *groupDemo) finish(ctx context.Context) error {
+func (d *groupDemo) finish(ctx context.Context) {
 	d.screen.scene("The rest is processed, and all consumers leave")
 	began := time.Now()
-	if err := d.produce(ctx, d.Messages-d.produced, demoKey); err != nil {
-		return err
-	}
-	if _, err := d.await(ctx, "everything is processed", caughtUp); err != nil {
-		return err
-	}
+	d.produce(ctx, d.Messages-d.produced, demoKey)
+	d.await(ctx, "everything is processed", caughtUp)
 	d.screen.say("all %d records are processed after %s", d.produced, ms(time.Since(began)))
 	began = time.Now()
-	if err := d.dismiss(d.names()); err != nil {
-		return err
-	}
+	check(d.dismiss(d.names()))
 	d.screen.say("drained and gone in %s", ms(time.Since(began)))
-	return nil
 }

@@ -86,41 +86,35 @@ func moved(before, after api.Group) (n int) {
 
 // measureTakeover finds when the units of a dead consumer had new owners, and when these began
 // with their first record.
-func (d *groupDemo) measureTakeover(since int64, units map[int]int64, victim string) error {
-	claimed, begun := make(map[int]int64), make(map[int]int64)
-	earliest := func(m map[int]int64, e history.Event) {
-		if at, ok := m[e.Unit]; !ok || e.At < at {
-			m[e.Unit] = e.At
-		}
+func (d *groupDemo) measureTakeover(since int64, units map[int]int64, victim string) {
+	first := map[history.Kind]map[int]int64{history.Owned: {}, history.Started: {}}
+	for _, path := range must(filepath.Glob(filepath.Join(d.dir, "*.jsonl"))) {
+		check(harness.Read(path, since, func(e history.Event) {
+			m := first[e.Kind]
+			if _, ours := units[e.Unit]; m == nil || !ours || e.Member == victim {
+				return
+			}
+			if at, ok := m[e.Unit]; !ok || e.At < at {
+				m[e.Unit] = e.At
+			}
+		}))
 	}
-	err := d.read(since, func(e history.Event) {
-		if _, ours := units[e.Unit]; !ours || e.Member == victim {
-			return
+	last := func(kind history.Kind) (millis float64) {
+		for _, at := range first[kind] {
+			millis = max(millis, float64(at-since)/1e6)
 		}
-		switch e.Kind {
-		case history.Owned:
-			earliest(claimed, e)
-		case history.Started:
-			earliest(begun, e)
-		}
-	})
-	for _, at := range claimed {
-		d.result.TakeoverMillis = max(d.result.TakeoverMillis, float64(at-since)/1e6)
+		return millis
 	}
-	for _, at := range begun {
-		d.result.FirstRecordMillis = max(d.result.FirstRecordMillis, float64(at-since)/1e6)
-	}
-	return err
+	d.result.TakeoverMillis, d.result.FirstRecordMillis = last(history.Owned), last(history.Started)
 }
 
 // measureStale counts what a consumer wrote, after it woke up, under the epochs that it had when
 // it was stopped.
-func (d *groupDemo) measureStale(ctx context.Context, since int64, epochs map[int]int64, name string) error {
-	deadline := time.Now().Add(2 * time.Second)
-	for {
+func (d *groupDemo) measureStale(ctx context.Context, since int64, epochs map[int]int64, name string) {
+	for deadline := time.Now().Add(2 * time.Second); ; {
 		before := d.result.StaleCommits
 		d.result.StaleCommits, d.result.StaleRefused = 0, 0
-		err := harness.Read(d.workers[name].spec.path(), since, func(e history.Event) {
+		check(harness.Read(d.workers[name].spec.path(), since, func(e history.Event) {
 			if epoch, had := epochs[e.Unit]; e.Kind != history.Committed || e.Began < since || !had || e.Epoch != epoch {
 				return
 			}
@@ -128,24 +122,14 @@ func (d *groupDemo) measureStale(ctx context.Context, since int64, epochs map[in
 			if e.Outcome == history.Refused {
 				d.result.StaleRefused++
 			}
-		})
-		settled := d.result.StaleCommits > 0 && d.result.StaleCommits == before
-		if err != nil || settled || time.Now().After(deadline) {
-			return err
+		}))
+		if d.result.StaleCommits > 0 && d.result.StaleCommits == before || time.Now().After(deadline) {
+			return
 		}
 		select {
 		case <-time.After(50 * time.Millisecond):
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			check(context.Cause(ctx))
 		}
 	}
-}
-
-// read calls each for the events since a moment.
-func (d *groupDemo) read(since int64, each func(history.Event)) error {
-	files, err := filepath.Glob(filepath.Join(d.dir, "*.jsonl"))
-	for i := 0; i < len(files) && err == nil; i++ {
-		err = harness.Read(files[i], since, each)
-	}
-	return err
 }

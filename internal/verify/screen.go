@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -58,11 +57,7 @@ func (d *groupDemo) called(name string) string {
 }
 
 // showOwners shows the partitions of each consumer.
-func (d *groupDemo) showOwners(ctx context.Context) error {
-	g, err := d.describe(ctx)
-	if err != nil {
-		return err
-	}
+func (d *groupDemo) showOwners(g api.Group) {
 	units := make(map[string][]int)
 	for _, name := range d.alive() {
 		units[name] = []int{}
@@ -81,7 +76,6 @@ func (d *groupDemo) showOwners(ctx context.Context) error {
 		bar := d.bar(g.Units, name)
 		d.screen.say("%s  %s  %s%s", d.screen.paint(tint(i), name), bar, d.shorten(units[name]), where)
 	}
-	return nil
 }
 
 func tint(i int) string { return []string{"32", "36", "35", "33", "34"}[i%5] }

@@ -12,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/harness"
 	"github.com/ringfence/ringfence/internal/history"
+	"github.com/ringfence/ringfence/internal/script"
 )
 
 // DemoConfig is what a demo is told.
@@ -61,7 +62,7 @@ type stage struct {
 
 // tell opens the stage, plays the scenes, judges what was written down, and shows the verdict. What was made goes,
 // unless it is to stay.
-func tell(ctx context.Context, c *DemoConfig, topic, group string, play func(*stage) error, verdict func(*stage, *history.Report)) (out DemoOutcome, err error) {
+func tell(ctx context.Context, c *DemoConfig, topic, group string, play func(*stage), verdict func(*stage, *history.Report)) (out DemoOutcome, err error) {
 	crew, err := openCrew(ctx, &c.Site, topic, group)
 	if err != nil {
 		return out, err
@@ -76,7 +77,7 @@ func tell(ctx context.Context, c *DemoConfig, topic, group string, play func(*st
 		return out, errors.Join(fmt.Errorf("history: %w", err), st.rf.Close())
 	}
 	st.writer = history.NewWriter(st.own)
-	err = play(st)
+	err = script.Try(func(*script.Script) { play(st) })
 	st.outcome.Seconds = time.Since(st.screen.began).Seconds()
 	st.end()
 	err = errors.Join(err, st.own.Close())
@@ -122,36 +123,29 @@ func (c *crew) end() {
 }
 
 // produce stores n records, of keys in turn, and tells the history.
-func (st *stage) produce(ctx context.Context, n int, keys func(i int) string) error {
+func (st *stage) produce(ctx context.Context, n int, keys func(i int) string) {
 	const window = 512
 	w := make(chan error, window)
-	sent, open := 0, 0
-	for sent < n || open > 0 {
-		if sent < n && open < window {
-			if err := st.send(ctx, keys(st.produced+sent), w); err != nil {
-				return err
+	for i := range n + window {
+		if answers := i - window; answers >= 0 && answers < n {
+			if err := <-w; err != nil {
+				check(fmt.Errorf("produce: %w", err))
 			}
-			sent, open = sent+1, open+1
-			continue
 		}
-		if err := <-w; err != nil {
-			return fmt.Errorf("produce: %w", err)
+		if i < n {
+			st.send(ctx, keys(st.produced+i), w)
 		}
-		open--
 	}
 	st.produced += n
-	return nil
 }
 
 // send sends the next record of a key, and tells the history before and after.
-func (st *stage) send(ctx context.Context, key string, done chan<- error) error {
+func (st *stage) send(ctx context.Context, key string, done chan<- error) {
 	st.sequence[key]++
 	n := st.sequence[key]
 	m := ringfence.Message{Key: []byte(key), Value: value(key, n, minSize)}
 	e := history.Event{Kind: history.Sent, At: history.Now(), Member: "narrator", Key: history.Key(m.Key), Sequence: n, Value: harness.Fingerprint(m.Key, m.Value)}
-	if err := st.writer.Add(e); err != nil {
-		return err
-	}
+	check(st.writer.Add(e))
 	st.rf.ProduceAsync(ctx, st.topic, m, nil, func(at ringfence.Position, err error) {
 		if err == nil {
 			e.Kind, e.At, e.Storage, e.Partition, e.Offset = history.Produced, history.Now(), at.Storage, at.Partition, at.Offset
@@ -159,5 +153,8 @@ func (st *stage) send(ctx context.Context, key string, done chan<- error) error 
 		}
 		done <- err // has room for all that are under way
 	})
-	return nil
 }
+
+func check(err error) { script.Check(err) }
+
+func must[T any](v T, err error) T { return script.Must(v, err) }

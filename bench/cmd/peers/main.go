@@ -25,6 +25,7 @@ import (
 	"github.com/ringfence/ringfence/bench/compare"
 	"github.com/ringfence/ringfence/bench/peer"
 	"github.com/ringfence/ringfence/internal/measure"
+	"github.com/ringfence/ringfence/internal/script"
 )
 
 func main() { os.Exit(program()) }
@@ -73,14 +74,14 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	emit := func(r *measure.Report) {
 		missed += r.Missed()
 		if s.json {
-			measure.Check(json.NewEncoder(out).Encode(r))
+			script.Check(json.NewEncoder(out).Encode(r))
 			return
 		}
 		fmt.Fprintln(out)
-		measure.Check(r.Text(out))
+		script.Check(r.Text(out))
 	}
 	for _, name := range s.runs {
-		err := measure.Try(func(script *measure.Script) { compare.Kinds()[name](ctx, script, s.Config, emit) })
+		err := script.Try(func(life *script.Script) { compare.Kinds()[name](ctx, life, s.Config, emit) })
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}

@@ -1,4 +1,4 @@
-package measure
+package script
 
 import (
 	"context"
@@ -7,7 +7,11 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"go.uber.org/goleak"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestScriptEndsAtAnErrorAndIsUndone(t *testing.T) {
 	t.Parallel()

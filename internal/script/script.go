@@ -1,4 +1,6 @@
-package measure
+// Package script lets what runs step by step be written down as a test is: what goes wrong ends it. Check and Must
+// end a script, and Try is where it ends. Both are for the goroutine of a Try; Together and Beside give others theirs.
+package script
 
 import (
 	"context"
@@ -6,9 +8,6 @@ import (
 	"slices"
 	"sync"
 )
-
-// A measurement is a script, as a test is: what goes wrong ends it. Check and Must end it, and Try is
-// where it ends. Both are for the goroutine of a Try; Together and Beside give others theirs.
 
 // failure is what ends a script.
 type failure struct{ error }
