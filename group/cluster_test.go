@@ -42,9 +42,7 @@ func newCluster(t *testing.T) *cluster {
 	h := c.store.Open()
 	t.Cleanup(func() { _ = h.Close() })
 	g, err := protocol.NewGroup(h.Registry, "g")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c.admin = g
 	return c
 }

@@ -32,9 +32,7 @@ func TestAUnitThatCannotBeReadStopsNoOther(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster) {
 		a := c.start("a")
 		pass(10 * time.Second)
-		if err := a.stop(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, a.stop())
 		before := make([]int, units)
 		for n := range before {
 			before[n] = len(c.of(n))
@@ -63,9 +61,7 @@ func TestAUnitThatCannotBeReadStopsNoOther(t *testing.T) {
 		}
 		for _, n := range []int{3, 5} {
 			to := protocol.Checkpoint{Positions: []protocol.Position{{Partition: n, Next: int64(before[n])}}}
-			if err := c.admin.Seek(t.Context(), n, to, "mended"); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.admin.Seek(t.Context(), n, to, "mended"))
 		}
 		pass(10 * time.Second)
 		for n := range before {
@@ -84,9 +80,7 @@ func TestAnOwnerWritesOverACheckpointThatIsNone(t *testing.T) {
 		pass(10 * time.Second)
 		c.put(c.admin.CheckpointKey(3), `{`)
 		pass(time.Minute)
-		if err := a.stop(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, a.stop())
 		c.start("b")
 		pass(10 * time.Second)
 		for n := range units {
@@ -119,15 +113,12 @@ func TestAnOwnerThatIsWrittenOverIsFenced(t *testing.T) {
 // and is given nothing.
 func TestAMemberThatCannotBeReadKeepsItsUnitsWhileItsSessionLives(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster) {
-		if _, err := c.admin.EnsureMeta(t.Context(), protocol.Meta{Topic: "t", Units: units, Assignor: "sticky"}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.admin.EnsureMeta(t.Context(), protocol.Meta{Topic: "t", Units: units, Assignor: "sticky"})
+		must(t, err)
 		h := c.store.Open()
 		t.Cleanup(func() { _ = h.Close() })
 		s, err := h.OpenSession(t.Context(), time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := h.Txn(t.Context(), registry.Txn{Puts: []registry.Put{
 			{Key: c.admin.MemberKey("newer"), Value: []byte(`{"id":["newer"]}`), Session: s.ID()},
 			{Key: c.admin.OwnerKey(3), Value: registry.Encode(protocol.Owner{Member: "newer", Incarnation: "n1", Epoch: 7})},
@@ -169,9 +160,7 @@ func TestAnAssignmentThatCannotBeReadIsReplaced(t *testing.T) {
 			t.Errorf("a works on %v, b on %v", x, y)
 		}
 		for _, m := range []*proc{a, b} {
-			if err := m.stop(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, m.stop())
 		}
 		c.put(key, `[`)
 		if d, err := group.Describe(t.Context(), c.admin.Registry(), "g"); err != nil || !contains(d.Assignment.Reason, key) || len(d.Units) != units {

@@ -15,9 +15,7 @@ import (
 func (c *cluster) described(phase api.Phase, why string) *group.Description {
 	c.t.Helper()
 	d, err := group.Describe(c.t.Context(), c.admin.Registry(), "g")
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, err)
 	for _, u := range d.Units {
 		if u.Phase != phase || !contains(u.Why, why) {
 			c.t.Errorf("unit %d is %s because %q; want %s because %q", u.Number, u.Phase, u.Why, phase, why)
@@ -37,9 +35,7 @@ func TestDescribeSaysWhereEachUnitIsAndWhy(t *testing.T) {
 		if len(d.Members) != 1 || d.Assignment.Reason != "a joined" || d.Units[3].Checkpoint == nil {
 			t.Errorf("the description is %+v", d)
 		}
-		if err := c.admin.Pause(t.Context(), "ops"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.admin.Pause(t.Context(), "ops"))
 		c.described(api.Paused, "paused by ops")
 		a.kill()
 		d = c.described(api.Awaiting, "a")
@@ -50,13 +46,9 @@ func TestDescribeSaysWhereEachUnitIsAndWhy(t *testing.T) {
 		if err == nil {
 			_, err = c.admin.Registry().Txn(t.Context(), c.admin.ForgetTxn("a", meta.Version))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		c.described(api.Orphaned, "is gone")
-		if err := c.admin.Resume(t.Context(), "ops"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.admin.Resume(t.Context(), "ops"))
 		b := c.start("b")
 		pass(time.Second)
 		c.described(api.Owned, "a is gone")
@@ -76,19 +68,14 @@ func TestMemberFinishesADeletionThatWasCutShort(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster) {
 		a := c.start("a")
 		pass(time.Second)
-		if err := a.stop(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, a.stop())
 		old := c.last(0)
 		meta, err := c.admin.Meta(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		meta.Deleting = true
 		put := registry.Put{Key: c.admin.MetaKey(), Value: registry.Encode(meta)}
-		if _, err := c.admin.Registry().Txn(t.Context(), registry.Txn{Puts: []registry.Put{put}}); err != nil {
-			t.Fatal(err)
-		}
+		_, err = c.admin.Registry().Txn(t.Context(), registry.Txn{Puts: []registry.Put{put}})
+		must(t, err)
 		b := c.start("b")
 		pass(time.Second)
 		c.shared(b)

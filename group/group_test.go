@@ -209,9 +209,7 @@ func TestSeekOnALiveGroup(t *testing.T) {
 		pass(time.Second)
 		others := a.startsOf(4)
 		to := protocol.Checkpoint{Positions: []protocol.Position{{Partition: 3, Next: 5000}}}
-		if err := c.admin.Seek(t.Context(), 3, to, "seek to 5000"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.admin.Seek(t.Context(), 3, to, "seek to 5000"))
 		pass(time.Second)
 		last := c.last(3)
 		if last.offset < 5000 || last.epoch != 2 {
@@ -227,21 +225,15 @@ func TestPauseAndResume(t *testing.T) {
 	bubble(t, func(t *testing.T, c *cluster) {
 		a, b := c.start("a"), c.start("b")
 		pass(time.Second)
-		if err := c.admin.Pause(t.Context(), "test"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.admin.Pause(t.Context(), "test"))
 		pass(time.Second)
 		if got := append(a.owns(), b.owns()...); len(got) > 0 {
 			t.Errorf("units %v run though the group is paused", got)
 		}
-		if err := c.admin.Resume(t.Context(), "test"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.admin.Resume(t.Context(), "test"))
 		pass(time.Second)
 		c.shared(a, b)
-		if err := c.admin.Pause(t.Context(), "test", 5); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.admin.Pause(t.Context(), "test", 5))
 		pass(time.Second)
 		if got := append(a.owns(), b.owns()...); len(got) != units-1 {
 			t.Errorf("units %v run; want all but 5", got)
@@ -348,5 +340,12 @@ func TestConfigReportsEveryFault(t *testing.T) {
 		if err == nil || !contains(err.Error(), want) {
 			t.Errorf("the error misses %q: %v", want, err)
 		}
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -37,9 +37,7 @@ func TestProgressAfterARestIsStoredAsSoonAsAnyOther(t *testing.T) {
 			}))
 		}()
 		g, err := protocol.NewGroup(h.Registry, "g")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		stored := func() int64 {
 			u, err := g.Unit(t.Context(), 0)
 			if err != nil || u.Checkpoint == nil {

@@ -76,9 +76,7 @@ func (p *process) all() (n int64) {
 func sessionsIn(t *testing.T, reg *registry.Registry) int {
 	t.Helper()
 	snap, err := reg.List(t.Context(), "groups/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ids := map[string]bool{}
 	for _, e := range snap.Entries {
 		if e.Session != "" {
@@ -102,9 +100,7 @@ func TestMembersOfAProcessShareASession(t *testing.T) {
 		q := newProcess(t, store, 1)
 		defer q.stopAll(t)
 		time.Sleep(5 * time.Second)
-		if err := p.stops["g0"](); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.stops["g0"]())
 		p.stops["g0"] = func() error { return nil }
 		time.Sleep(200 * time.Millisecond)
 		if q.all() != 2 || p.all() != 18 || p.paused.Load() != 0 {
@@ -152,14 +148,10 @@ func TestASessionThatOneGroupLosesIsLostForAll(t *testing.T) {
 		defer p.stopAll(t)
 		time.Sleep(5 * time.Second)
 		s, err := p.sessions.Open(t.Context(), p.h.SessionTTL())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		was := s.ID()
 		s.Lose()
-		if err := s.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Close(t.Context()))
 		time.Sleep(10 * time.Second)
 		if p.paused.Load() != 3 || p.all() != 6 || sessionsIn(t, p.h.Registry) != 1 {
 			t.Errorf("%d groups were paused, %d units run, under %d sessions; want 3, 6, 1", p.paused.Load(), p.all(), sessionsIn(t, p.h.Registry))
@@ -180,12 +172,8 @@ func TestAGroupThatIsDestroyedInterruptsNoOther(t *testing.T) {
 		defer p.stopAll(t)
 		time.Sleep(5 * time.Second)
 		g, err := protocol.NewGroup(p.h.Registry, "g0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := g.Destroy(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, g.Destroy(t.Context()))
 		time.Sleep(5 * time.Second)
 		if p.runs["g0"].Load() != 0 || p.all() != 4 || p.paused.Load() != 0 {
 			t.Errorf("%d units of the deleted group run, %d in all, and %d groups lost their session; expected 0, 4, 0", p.runs["g0"].Load(), p.all(), p.paused.Load())
@@ -206,16 +194,11 @@ func TestALostSessionEndsWhileItsGroupsRunOn(t *testing.T) {
 		defer p.stopAll(t)
 		time.Sleep(5 * time.Second)
 		s, err := p.sessions.Open(t.Context(), p.h.SessionTTL())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := p.h.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: "witness", Session: s.ID()}}}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		_, err = p.h.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: "witness", Session: s.ID()}}})
+		must(t, err)
 		s.Lose()
-		if err := s.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Close(t.Context()))
 		time.Sleep(10 * time.Second)
 		if _, err := p.h.Get(t.Context(), "witness"); !errors.Is(err, registry.ErrNotFound) || p.all() != 6 {
 			t.Errorf("%d of 6 units run, and what was put under the session that was lost: %v; expected that it went with it", p.all(), err)

@@ -18,9 +18,7 @@ func TestUnitsThatAreOnlyANumberTakeNoMemory(t *testing.T) {
 	h := memregistry.NewStore().Open()
 	t.Cleanup(func() { h.Close() })
 	g, err := protocol.NewGroup(h.Registry, "g")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const last = protocol.MaxUnits - 1
 	docs := []registry.Put{
 		{Key: g.MetaKey(), Value: registry.Encode(protocol.Meta{Format: 1, Life: "x.1", Topic: "t", Units: protocol.MaxUnits, First: 1})},
@@ -29,9 +27,8 @@ func TestUnitsThatAreOnlyANumberTakeNoMemory(t *testing.T) {
 		{Key: g.CheckpointKey(last - 1), Value: registry.Encode(protocol.Checkpoint{Epoch: 3, Positions: []protocol.Position{}})},
 		{Key: g.CheckpointKey(last + 1), Value: []byte("{}")},
 	}
-	if _, err := h.Txn(t.Context(), registry.Txn{Puts: docs}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = h.Txn(t.Context(), registry.Txn{Puts: docs})
+	must(t, err)
 	var d *group.Description
 	memtest.AtMost(t, 1<<20, "a group of 2^20 units", func() {
 		began := time.Now()

@@ -22,13 +22,9 @@ import (
 // marks in partitions that are empty, and goes on.
 func TestACutOverToKafkaCanBeRepeated(t *testing.T) {
 	u, err := url.Parse(testserver.URL(t, "kafka"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	k, err := kafkalog.Open(t.Context(), kafkalog.Config{Brokers: strings.Split(u.Host, ","), Prefix: fmt.Sprintf("mirror-%x.", rand.Uint32())})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		all, _ := k.Topics(context.Background()) // of this prefix
 		for _, st := range all {
@@ -40,25 +36,18 @@ func TestACutOverToKafkaCanBeRepeated(t *testing.T) {
 	from := mirror.Side{Log: memlog.New(), Registry: memregistry.New()}
 	to := mirror.Side{Log: k, Registry: reg.Registry}
 	c := topic.NewCatalog(from.Log, from.Registry, "")
-	if err := c.Create(t.Context(), name, topic.Config{Partitions: 2}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Create(t.Context(), name, topic.Config{Partitions: 2}))
 	tp, err := c.Open(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// one key only: the other partition of storage topic 0 stays empty
 	for range 5 {
-		if _, err := tp.Produce(t.Context(), []byte("k"), topic.AnyPartition, []commitlog.Record{{Key: []byte("k")}}, nil); err != nil {
-			t.Fatal(err)
-		}
+		_, err := tp.Produce(t.Context(), []byte("k"), topic.AnyPartition, []commitlog.Record{{Key: []byte("k")}}, nil)
+		must(t, err)
 	}
-	if _, err := c.AddStorage(t.Context(), name, 2); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Switch(t.Context(), name); err != nil {
-		t.Fatal(err)
-	}
+	_, err = c.AddStorage(t.Context(), name, 2)
+	must(t, err)
+	_, err = c.Switch(t.Context(), name)
+	must(t, err)
 	run := func() error {
 		m, err := mirror.New(mirror.Config{From: from, To: to, Topic: name})
 		if err != nil {

@@ -306,3 +306,10 @@ func TestATargetOfAnotherShapeIsRefused(t *testing.T) {
 		t.Errorf("a topic that is not there: %v", err)
 	}
 }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

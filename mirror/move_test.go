@@ -94,9 +94,7 @@ func newSystem(t *testing.T) *system {
 	unique := fmt.Sprintf("move-%08x", rand.Uint32())
 	postgres := testserver.URL(t, "postgres")
 	kafka, err := url.Parse(testserver.URL(t, "kafka"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	kafka.RawQuery = url.Values{"prefix": {unique + "."}}.Encode()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	t.Cleanup(cancel)
@@ -110,11 +108,7 @@ func newSystem(t *testing.T) *system {
 	if s.seen, err = os.OpenFile(filepath.Join(dir, "seen"), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := s.seen.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must(t, s.seen.Close()) })
 	if s.log, err = kafkalog.OpenURL(ctx, kafka, driver.Options{}); err != nil {
 		t.Fatal(err)
 	}

@@ -18,9 +18,7 @@ import (
 func lazily(t *testing.T, disk vfs.FS) *commitlog.Log {
 	t.Helper()
 	log, err := filelog.Open(t.Context(), filelog.Config{FS: disk, SegmentBytes: filelog.MinSegmentBytes, Options: driver.Options{Durability: driver.OS}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = log.Close() }) // a test may have closed it
 	return log
 }

@@ -59,9 +59,7 @@ func begin(t *testing.T, out *os.File, args ...string) *process {
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.cmd.Start())
 	go func() { // ends with the process, which Cleanup waits for
 		defer close(p.done)
 		_ = p.cmd.Wait() // the code is read from its state

@@ -67,8 +67,6 @@ func TestATopicMovesBackAndForth(t *testing.T) {
 func mirrorOf(t *testing.T, from, to mirror.Side) *mirror.Mirror {
 	t.Helper()
 	m, err := mirror.New(mirror.Config{From: from, To: to, Topic: name})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return m
 }

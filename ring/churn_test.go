@@ -65,9 +65,7 @@ func (c *churn) join() {
 	}
 	c.next++
 	r, err := ring.Join(c.t.Context(), cfg)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, err)
 	c.live = append(c.live, &actor{h: h, r: r, gone: make(chan struct{})})
 }
 
@@ -270,13 +268,9 @@ func TestAnOutageIsAPause(t *testing.T) {
 			h := memregistry.NewStore().Open()
 			t.Cleanup(func() { _ = h.Close() })
 			r, err := ring.Join(t.Context(), ring.Config{Registry: h.Registry, Name: "r", Member: "m", Mode: mode, TTL: churnTTL})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer func() { _ = r.Close(context.Background()) }()
-			if err := r.WaitEstablished(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, r.WaitEstablished(t.Context()))
 			yes := func() bool { mine, _ := r.ShouldHandle("k"); return mine }
 			h.SetOutage(true)
 			time.Sleep(churnTTL / 4)

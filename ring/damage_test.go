@@ -29,9 +29,8 @@ func TestADamagedRingHidesNoOther(t *testing.T) {
 	}
 	for name, doc := range docs {
 		puts := []registry.Put{{Key: "rings/" + name + "/meta", Value: []byte(doc)}}
-		if _, err := reg.Txn(t.Context(), registry.Txn{Puts: puts}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := reg.Txn(t.Context(), registry.Txn{Puts: puts})
+		must(t, err)
 	}
 	names, err := ring.List(t.Context(), reg)
 	if err != nil || !slices.Equal(names, []string{"a", "c", "m", "n", "o", "z"}) {

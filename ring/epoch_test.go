@@ -30,13 +30,9 @@ func TestNoEpochOfARingIsGivenAgainByAStoreThatWentBack(t *testing.T) {
 			life := func(member string) {
 				t.Helper()
 				r, err := ring.Join(t.Context(), ring.Config{Registry: h.Registry, Name: "r", Member: member, Mode: mode, Slots: slots(mode)})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				defer leave(t, r)
-				if err := r.WaitEstablished(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				must(t, r.WaitEstablished(t.Context()))
 				mine, epoch := r.ShouldHandle("key")
 				if !mine || epoch <= last {
 					t.Errorf("%s says %t under epoch %d, after epoch %d of one before it", member, mine, epoch, last)
@@ -64,13 +60,10 @@ func slots(mode ring.Mode) int {
 func forget(t *testing.T, reg *registry.Registry) {
 	t.Helper()
 	snap, err := reg.List(t.Context(), "rings/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, e := range snap.Entries {
-		if _, err := reg.Txn(t.Context(), registry.Txn{Deletes: []string{e.Key}}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := reg.Txn(t.Context(), registry.Txn{Deletes: []string{e.Key}})
+		must(t, err)
 	}
 }
 
@@ -104,20 +97,14 @@ func TestAStartThatWaitsForAnEarlierOneSaysSo(t *testing.T) {
 		d := &deaf{Registry: ha.Registry}
 		cfg := ring.Config{Registry: registry.New(d), Name: "r", Member: "m", Mode: ring.Table, Slots: 1, TTL: 3 * time.Second}
 		a, err := ring.Join(t.Context(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := a.WaitEstablished(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, a.WaitEstablished(t.Context()))
 		d.on.Store(true)
 
 		var lines testlog.Buffer
 		cfg.Registry, cfg.Logger = hb.Registry, lines.Logger()
 		b, err := ring.Join(t.Context(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if yes(b, "key") || !yes(a, "key") {

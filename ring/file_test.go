@@ -25,14 +25,10 @@ func TestMembersOnADirectoryAgreeAfterEachChange(t *testing.T) {
 			switch n := rng.IntN(3); {
 			case len(members) < 2 || n == 0 && len(members) < 6:
 				reg, err := fileregistry.Open(t.Context(), fileregistry.Config{Dir: dir})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				t.Cleanup(func() { _ = reg.Close() })
 				r, err := ring.Join(t.Context(), ring.Config{Registry: reg, Name: "r", Member: fmt.Sprintf("m%d", i), Mode: mode, Drain: 30 * time.Millisecond})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				t.Cleanup(func() { _ = r.Close(context.Background()) })
 				members = append(members, r)
 			default:

@@ -45,12 +45,8 @@ func TestTheDrainOfALeave(t *testing.T) {
 				h := store.Open()
 				t.Cleanup(func() { _ = h.Close() })
 				r, err := ring.Join(t.Context(), ring.Config{Registry: h.Registry, Name: "r", Member: id, Mode: mode, Drain: drain})
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := r.WaitEstablished(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
+				must(t, r.WaitEstablished(t.Context()))
 				defer func() { _ = r.Close(context.Background()) }()
 				rings = append(rings, r)
 			}
@@ -148,19 +144,13 @@ func TestADeletedRingIsGoneAndCanBeMadeAnew(t *testing.T) {
 	t.Cleanup(func() { _ = reg.Close() })
 	for _, mode := range []ring.Mode{ring.Anchor, ring.Table, ring.Anchor} {
 		r, err := ring.Join(t.Context(), ring.Config{Registry: reg, Name: "r", Member: "m", Mode: mode})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := r.WaitEstablished(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, r.WaitEstablished(t.Context()))
 		leave(t, r)
 		if names, err := ring.List(t.Context(), reg); err != nil || len(names) != 1 {
 			t.Fatalf("rings %v %v", names, err)
 		}
-		if err := ring.Delete(t.Context(), reg, "r"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, ring.Delete(t.Context(), reg, "r"))
 		if _, err := ring.Look(t.Context(), reg, "r"); !errors.Is(err, ring.ErrNotFound) {
 			t.Fatalf("a deleted ring: %v", err)
 		}
@@ -187,9 +177,7 @@ func TestADeletionCutShortIsFinishedByTheNext(t *testing.T) {
 			t.Fatalf("a deletion cut short: %v; want unavailable", err)
 		}
 		h.OnApply(nil)
-		if err := ring.Delete(t.Context(), h.Registry, "r"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, ring.Delete(t.Context(), h.Registry, "r"))
 		if snap, err := h.List(t.Context(), "rings/"); err != nil || len(snap.Entries) > 0 {
 			t.Fatalf("left behind: %v %v", snap.Entries, err)
 		}
@@ -224,9 +212,7 @@ func TestAMemberThatComesBackFindsItsKeys(t *testing.T) {
 	rings[2] = join(t, h.Registry, ring.Anchor, "m2")
 	waitSettled(t, rings, keys)
 	v, err := ring.Look(t.Context(), h.Registry, "r")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, k := range keys {
 		if got, epoch := v.Owner(k); got != before[k] || epoch < first+2 {
 			t.Errorf("key %s belongs to %s at epoch %d; before it was %s at %d, and 1 left, 1 joined", k, got, epoch, before[k], first)
@@ -255,13 +241,10 @@ func TestADocumentOfANewerVersionStopsTheAnswers(t *testing.T) {
 		t.Fatal("alone, and the key is not its own")
 	}
 	e, err := reg.Get(t.Context(), "rings/r/anchor")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	put := func(value []byte) {
-		if _, err := reg.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: e.Key, Value: value}}}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := reg.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: e.Key, Value: value}}})
+		must(t, err)
 	}
 	put([]byte(`{"format":2}`))
 	eventually(t, "no answer by a document that is not understood", func() bool { return !yes(r, "k") })
@@ -274,13 +257,9 @@ func TestLookupsAllocateNothing(t *testing.T) {
 	t.Cleanup(func() { _ = reg.Close() })
 	for _, mode := range modes {
 		r, err := ring.Join(t.Context(), ring.Config{Registry: reg, Name: string(mode), Member: "m", Mode: mode})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer leave(t, r)
-		if err := r.WaitEstablished(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.WaitEstablished(t.Context()))
 		// What the member does besides is counted too, and a lookup that allocates does so each time.
 		least := math.Inf(1)
 		for try := 0; try < 50 && least > 0; try++ {
@@ -298,13 +277,9 @@ func BenchmarkShouldHandle(b *testing.B) {
 			reg := memregistry.New()
 			defer reg.Close()
 			r, err := ring.Join(b.Context(), ring.Config{Registry: reg, Name: "r", Member: "m", Mode: mode})
-			if err != nil {
-				b.Fatal(err)
-			}
+			must(b, err)
 			defer func() { _ = r.Close(context.Background()) }()
-			if err := r.WaitEstablished(b.Context()); err != nil {
-				b.Fatal(err)
-			}
+			must(b, r.WaitEstablished(b.Context()))
 			b.ReportAllocs()
 			for b.Loop() {
 				_, _ = r.ShouldHandle("user-123")
@@ -325,15 +300,11 @@ func TestAStartThatIsClosedBeforeItsTurnLeavesNothing(t *testing.T) {
 		}
 		join := func(h *memregistry.Handle) *ring.Ring {
 			r, err := ring.Join(t.Context(), ring.Config{Registry: h.Registry, Name: "r", Member: "a", Mode: ring.Table})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return r
 		}
 		first := join(cutOff)
-		if err := first.WaitEstablished(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, first.WaitEstablished(t.Context()))
 		defer func() { _ = first.Close(context.Background()) }()
 		cutOff.SetOutage(true)
 		next := join(h)

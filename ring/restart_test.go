@@ -31,22 +31,16 @@ func TestAnExclusiveMemberThatIsStartedAgainWaitsForTheEarlierStart(t *testing.T
 			t.Cleanup(func() { _ = hb.Close() })
 			cfg := ring.Config{Registry: ha.Registry, Name: "r", Member: "m", Mode: ring.Table, Slots: 32, TTL: ttl, Drain: drain}
 			a, err := ring.Join(t.Context(), cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer func() { _ = a.Close(context.Background()) }() // it may have been cut off
-			if err := a.WaitEstablished(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, a.WaitEstablished(t.Context()))
 			key := keyOf(t, a)
 			time.Sleep(ttl/3 - time.Millisecond) // a renewal is due
 			ha.SetOutage(cut)
 			began := time.Now()
 			cfg.Registry = hb.Registry
 			b, err := ring.Join(t.Context(), cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer func() { _ = b.Close(context.Background()) }()
 			last := began
 			for !yes(b, key) {
@@ -119,9 +113,7 @@ func TestOfTwoStartsTheLaterWins(t *testing.T) {
 				}}
 				cfg.Registry = registry.New(slow)
 				earlier, err := ring.Join(t.Context(), cfg)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				time.Sleep(10 * time.Second)
 				later := <-joined
 				first, second := earlier, later
@@ -176,9 +168,7 @@ func TestNoTransactionGrowsWithTheDead(t *testing.T) {
 		{Key: "rings/r/meta", Value: registry.Encode(map[string]any{"format": 1, "mode": "anchor"})},
 		{Key: "rings/r/anchor", Value: registry.Encode(map[string]any{"format": 1, "epoch": 300, "members": members, "anchor": anchor})},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w := &widest{Registry: h.Registry}
 	a := join(t, registry.New(w), ring.Anchor, "m000")
 	b := join(t, registry.New(w), ring.Anchor, "new")
@@ -196,9 +186,7 @@ func TestAMemberThatDoesNotFitIsTold(t *testing.T) {
 	t.Cleanup(func() { _ = h.Close() }) // behind the members
 	a := join(t, h.Registry, ring.Anchor, "a", func(c *ring.Config) { c.Incarnation = strings.Repeat("x", registry.MaxValueBytes/2) })
 	b, err := ring.Join(t.Context(), ring.Config{Registry: h.Registry, Name: "r", Member: "b", Incarnation: strings.Repeat("y", registry.MaxValueBytes/2)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = b.Close(context.Background()) }()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()

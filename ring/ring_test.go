@@ -39,15 +39,11 @@ func join(t *testing.T, reg *registry.Registry, mode ring.Mode, member string, c
 		f(&cfg)
 	}
 	r, err := ring.Join(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { leave(t, r) })
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	if err := r.WaitEstablished(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.WaitEstablished(ctx))
 	return r
 }
 
@@ -148,9 +144,7 @@ func TestAMemberThatDiesIsReplacedByTheOthers(t *testing.T) {
 				dead = h
 			}
 			r, err := ring.Join(t.Context(), ring.Config{Registry: h.Registry, Name: "r", Member: fmt.Sprintf("m%d", i), Mode: mode})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer func() { _ = r.Close(context.Background()) }() // the dead one can't say goodbye
 			members = append(members, r)
 		}
@@ -183,4 +177,11 @@ func TestTheNewestStartOfAMemberWins(t *testing.T) {
 		}
 		eventually(t, "the second start has the key", func() bool { mine, e := second.ShouldHandle("k"); return mine && e > epoch })
 	})
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -29,11 +29,7 @@ func newSetup(t *testing.T) *setup {
 	t.Helper()
 	logs, h := memlog.NewStore(nil), memregistry.NewStore().Open()
 	log := logs.Open()
-	t.Cleanup(func() {
-		if err := errors.Join(log.Close(), h.Registry.Close()); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must(t, errors.Join(log.Close(), h.Registry.Close())) })
 	return &setup{logs: logs, log: log, reg: h.Registry, handle: h, catalog: topic.NewCatalog(log, h.Registry, "")}
 }
 
@@ -42,18 +38,15 @@ func (s *setup) put(t *testing.T, name string, state topic.State, partitions int
 	t.Helper()
 	doc := fmt.Sprintf(`{"format":1,"name":%q,"life":"old","state":%q,"storage":[{"name":"%s..0.old","partitions":%d,"k":1}],"produce":0,"router":"modulo","hash":"xxhash64"}`,
 		name, state, name, partitions)
-	if _, err := s.reg.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: "topics/" + name, Value: []byte(doc)}}}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.reg.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: "topics/" + name, Value: []byte(doc)}}})
+	must(t, err)
 }
 
 func TestCreationIsIdempotentAndShapeIsChecked(t *testing.T) {
 	t.Parallel()
 	s := newSetup(t)
 	for range 2 {
-		if err := s.catalog.Create(t.Context(), "a", topic.Config{Partitions: 4}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.catalog.Create(t.Context(), "a", topic.Config{Partitions: 4}))
 	}
 	for _, cfg := range []topic.Config{{Partitions: 5}, {Partitions: 4, Router: topic.RangeRouter}} {
 		if err := s.catalog.Create(t.Context(), "a", cfg); !errors.Is(err, fault.Exists) {
@@ -93,9 +86,7 @@ func TestAnInterruptedCreationIsFinished(t *testing.T) {
 	if _, err := s.catalog.Open(t.Context(), "a"); !errors.Is(err, fault.NotFound) {
 		t.Errorf("half created: %v; expected NotFound", err)
 	}
-	if err := s.catalog.Create(t.Context(), "a", topic.Config{Partitions: 4}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.catalog.Create(t.Context(), "a", topic.Config{Partitions: 4}))
 	if _, err := s.catalog.Open(t.Context(), "a"); err != nil {
 		t.Error(err)
 	}
@@ -105,28 +96,17 @@ func TestAnInterruptedCreationIsFinished(t *testing.T) {
 func TestAnInterruptedDeletionIsFinishedBeforeTheNameIsUsedAgain(t *testing.T) {
 	t.Parallel()
 	s := newSetup(t)
-	if err := s.log.CreateTopic(t.Context(), commitlog.TopicConfig{Name: "a..0.old", Partitions: 2}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.log.CreateTopic(t.Context(), commitlog.TopicConfig{Name: "a..0.old", Partitions: 2}))
 	old, err := s.log.Topic(t.Context(), "a..0.old")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := old.Append(t.Context(), 0, []commitlog.Record{{Value: []byte("old")}}, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	_, err = old.Append(t.Context(), 0, []commitlog.Record{{Value: []byte("old")}}, nil)
+	must(t, err)
 	s.put(t, "a", topic.Deleting, 2)
-	if err := s.catalog.Create(t.Context(), "a", topic.Config{Partitions: 3}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.catalog.Create(t.Context(), "a", topic.Config{Partitions: 3}))
 	tp, err := s.catalog.Open(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	st, err := tp.Storage(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if b, err := st.Bounds(t.Context(), 0); err != nil || b.Next != 0 || tp.Units() != 3 {
 		t.Errorf("bounds %+v, %d units, %v; expected an empty topic of 3", b, tp.Units(), err)
 	}
@@ -135,12 +115,8 @@ func TestAnInterruptedDeletionIsFinishedBeforeTheNameIsUsedAgain(t *testing.T) {
 func TestDeletionRemovesRecordsAndName(t *testing.T) {
 	t.Parallel()
 	s := newSetup(t)
-	if err := s.catalog.Create(t.Context(), "a", topic.Config{Partitions: 1}); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.catalog.Delete(t.Context(), "a", ""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.catalog.Create(t.Context(), "a", topic.Config{Partitions: 1}))
+	must(t, s.catalog.Delete(t.Context(), "a", ""))
 	if left, err := s.log.Topics(t.Context()); err != nil || len(left) != 0 {
 		t.Errorf("storage topics left: %v, %v", left, err)
 	}
@@ -154,9 +130,8 @@ func TestDefinitionRefusedInANewerFormatOrDamaged(t *testing.T) {
 	s := newSetup(t)
 	for name, doc := range map[string]string{"newer": `{"format":5,"name":"newer"}`, "damaged": `{"format":`, "hollow": `{"format":1,"name":"hollow","life":"a"}`,
 		"formless": `{"format":0,"name":"older"}`, "lifeless": `{"format":1,"name":"lifeless"}`, "nothing": `null`, "nameless": `{"format":5}`} {
-		if _, err := s.reg.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: "topics/" + name, Value: []byte(doc)}}}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.reg.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: "topics/" + name, Value: []byte(doc)}}})
+		must(t, err)
 		if _, err := s.catalog.Open(t.Context(), name); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v; expected an error that names it", name, err)
 		}
@@ -169,13 +144,9 @@ func TestDefinitionRefusedInANewerFormatOrDamaged(t *testing.T) {
 func TestRecordsWithoutAKeyGoRoundRobin(t *testing.T) {
 	t.Parallel()
 	s := newSetup(t)
-	if err := s.catalog.Create(t.Context(), "a", topic.Config{Partitions: 4}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.catalog.Create(t.Context(), "a", topic.Config{Partitions: 4}))
 	tp, err := s.catalog.Open(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var count [4]int
 	for range 40 {
 		_, p := tp.Route(nil)
@@ -193,20 +164,14 @@ func TestNamespacesDoNotShareRecords(t *testing.T) {
 	catalogs := make(map[string]*topic.Catalog)
 	for _, ns := range []string{"", "b", "a.b"} {
 		h, err := store.OpenOptions(driver.Options{Namespace: ns})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		catalogs[ns] = topic.NewCatalog(log, h.Registry, ns)
-		if err := catalogs[ns].Create(t.Context(), "p", topic.Config{Partitions: 1, Life: "x"}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, catalogs[ns].Create(t.Context(), "p", topic.Config{Partitions: 1, Life: "x"}))
 	}
 	if topics, err := log.Topics(t.Context()); err != nil || len(topics) != 3 {
 		t.Fatalf("storage topics %v, %v; expected three", topics, err)
 	}
-	if err := catalogs["b"].Delete(t.Context(), "p", ""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, catalogs["b"].Delete(t.Context(), "p", ""))
 	for _, ns := range []string{"", "a.b"} {
 		if _, err := catalogs[ns].Open(t.Context(), "p"); err != nil {
 			t.Errorf("namespace %q: %v", ns, err)
@@ -227,13 +192,11 @@ func TestRecordsThatNothingDefinesAreTakenUpWhenAskedFor(t *testing.T) {
 		s := newSetup(t)
 		create(t, s.catalog, "p", topic.Config{Partitions: 4})
 		tp := open(t, s.catalog, "p")
-		if _, err := tp.Produce(t.Context(), []byte("k0"), topic.AnyPartition, []commitlog.Record{rec(0, 7)}, nil); err != nil {
-			t.Fatal(err)
-		}
+		_, err := tp.Produce(t.Context(), []byte("k0"), topic.AnyPartition, []commitlog.Record{rec(0, 7)}, nil)
+		must(t, err)
 		life := tp.Document().Life
-		if _, err := s.reg.Txn(t.Context(), registry.Txn{Deletes: []string{"topics/p"}}); err != nil {
-			t.Fatal(err)
-		}
+		_, err = s.reg.Txn(t.Context(), registry.Txn{Deletes: []string{"topics/p"}})
+		must(t, err)
 		if err := s.catalog.Create(t.Context(), "p", topic.Config{Partitions: 4}); !errors.Is(err, fault.Exists) || !strings.Contains(err.Error(), "--life "+life) {
 			t.Errorf("a new topic: %v; expected Exists and what to do", err)
 		}
@@ -277,9 +240,7 @@ func TestADamagedDefinitionHidesNoOther(t *testing.T) {
 	t.Parallel()
 	s := newSetup(t)
 	for _, name := range []string{"a", "z"} {
-		if err := s.catalog.Create(t.Context(), name, topic.Config{Partitions: 1}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.catalog.Create(t.Context(), name, topic.Config{Partitions: 1}))
 	}
 	s.put(t, "m", topic.Ready, 1<<40)
 	s.put(t, "n", topic.Deleting, 1)
@@ -329,9 +290,7 @@ func TestADefinitionNamesTheRecordsOfNoOtherTopic(t *testing.T) {
 	eu := topic.NewCatalog(s.log, s.reg, "eu") // a registry of its own takes no part in it
 	create(t, s.catalog, "a", topic.Config{Partitions: 1})
 	doc, err := s.catalog.Get(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	own := doc.Storage[0].Name
 	for _, other := range []string{
 		topic.StorageName("eu", "a", doc.Life, 0), topic.StorageName("", "b", doc.Life, 0),
@@ -359,5 +318,12 @@ func TestADefinitionNamesTheRecordsOfNoOtherTopic(t *testing.T) {
 	moved.Storage[0].Name = topic.MovedName(own) // as a move within one registry calls it
 	if err := s.catalog.Adopt(t.Context(), &moved); err != nil {
 		t.Error(err)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -18,9 +18,8 @@ import (
 // forge writes what a key says.
 func (s *setup) forge(t *testing.T, key, value string) {
 	t.Helper()
-	if _, err := s.reg.Txn(context.WithoutCancel(t.Context()), registry.Txn{Puts: []registry.Put{{Key: key, Value: []byte(value)}}}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.reg.Txn(context.WithoutCancel(t.Context()), registry.Txn{Puts: []registry.Put{{Key: key, Value: []byte(value)}}})
+	must(t, err)
 }
 
 func metaOf(topicName, life string) string {
@@ -42,9 +41,7 @@ func TestADeletionTakesTheGroupsOfItsTopicAlone(t *testing.T) {
 	t.Parallel()
 	s := newSetup(t)
 	for _, name := range []string{"a", "b"} {
-		if err := s.catalog.Create(t.Context(), name, topic.Config{Partitions: 1}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.catalog.Create(t.Context(), name, topic.Config{Partitions: 1}))
 	}
 	stays := map[string]string{
 		"groups/another/meta": metaOf("b", "one"),
@@ -55,9 +52,7 @@ func TestADeletionTakesTheGroupsOfItsTopicAlone(t *testing.T) {
 		s.forge(t, key, value)
 	}
 	s.forge(t, "groups/its/meta", metaOf("a", "two"))
-	if err := s.catalog.Delete(t.Context(), "a", ""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.catalog.Delete(t.Context(), "a", ""))
 	for key, value := range stays {
 		if is := s.said(t, key); is != value {
 			t.Errorf("%s: %q; expected it as it was", key, is)
@@ -88,16 +83,12 @@ func (r *swapping) List(ctx context.Context, prefix string) (registrydriver.Snap
 func TestADeletionTakesNoGroupThatTookTheNameOfOneOfItsTopic(t *testing.T) {
 	t.Parallel()
 	s := newSetup(t)
-	if err := s.catalog.Create(t.Context(), "a", topic.Config{Partitions: 1}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.catalog.Create(t.Context(), "a", topic.Config{Partitions: 1}))
 	const key = "groups/g/meta"
 	s.forge(t, key, metaOf("a", "one"))
 	next := metaOf("b", "two")
 	slow := registry.New(&swapping{Registry: s.handle.Registry, key: key, swap: func() { s.forge(t, key, next) }})
-	if err := topic.NewCatalog(s.log, slow, "").Delete(t.Context(), "a", ""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, topic.NewCatalog(s.log, slow, "").Delete(t.Context(), "a", ""))
 	if is := s.said(t, key); is != next {
 		t.Errorf("of the next group is left %q", is)
 	}
@@ -134,9 +125,7 @@ func TestADeletionThatIsRefusedLeavesTheTopicAsItWas(t *testing.T) {
 func TestADeletionThatAnotherOneGoesOnWithIsNotTakenBack(t *testing.T) {
 	t.Parallel()
 	s := newSetup(t)
-	if err := s.catalog.Create(t.Context(), "a", topic.Config{Partitions: 1}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.catalog.Create(t.Context(), "a", topic.Config{Partitions: 1}))
 	err := s.catalog.DeleteUnless(t.Context(), "a", "", func(ctx context.Context) error {
 		d := &dying{}
 		d.left.Store(2) // to say so, and to remove the records
@@ -188,9 +177,7 @@ func TestADeletionIsTakenBackThoughAWriteIsLost(t *testing.T) {
 	t.Parallel()
 	for _, done := range []bool{false, true} {
 		s := newSetup(t)
-		if err := s.catalog.Create(t.Context(), "a", topic.Config{Partitions: 1}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.catalog.Create(t.Context(), "a", topic.Config{Partitions: 1}))
 		refused, lost := false, 0
 		reg := &losing{Registry: s.handle.Registry, lose: func(string) (bool, bool) {
 			if !refused || lost == 3 {

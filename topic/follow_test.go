@@ -51,9 +51,8 @@ func TestARefreshThatLosesARaceIsNotLost(t *testing.T) {
 			}
 		}
 		add := func() {
-			if _, err := c.AddStorage(t.Context(), "a", 2); err != nil {
-				t.Fatal(err)
-			}
+			_, err := c.AddStorage(t.Context(), "a", 2)
+			must(t, err)
 		}
 		add()
 		refreshed := make(chan error, 1)
@@ -66,9 +65,7 @@ func TestARefreshThatLosesARaceIsNotLost(t *testing.T) {
 				<-time.After(time.Millisecond)
 			}
 		}()
-		if err := tp.Refresh(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, tp.Refresh(t.Context()))
 		if tp.Units() != 6 {
 			t.Errorf("a refresh that began when there were 6 units leaves the view at %d", tp.Units())
 		}

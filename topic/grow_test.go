@@ -22,9 +22,8 @@ func TestResumingSwitchesNoFurtherThanAsked(t *testing.T) {
 		s := &setup{log: log, reg: fast.Registry, handle: fast, catalog: topic.NewCatalog(log, fast.Registry, "")}
 		create(t, s.catalog, "a", topic.Config{Partitions: 2})
 		for _, n := range []int{4, 8} {
-			if _, err := s.catalog.AddStorage(t.Context(), "a", n); err != nil {
-				t.Fatal(err)
-			}
+			_, err := s.catalog.AddStorage(t.Context(), "a", n)
+			must(t, err)
 		}
 		s.edit(t, "a", `"produce":0`, `"produce":0,"switching":true`)
 		slow.SetLatency(100 * time.Millisecond)
@@ -38,9 +37,7 @@ func TestResumingSwitchesNoFurtherThanAsked(t *testing.T) {
 			})
 		}
 		<-time.After(150 * time.Millisecond)
-		if err := s.catalog.Resume(t.Context(), "a", ""); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.catalog.Resume(t.Context(), "a", ""))
 		wg.Wait()
 		if doc, err := s.catalog.Get(t.Context(), "a"); err != nil || doc.Produce != 1 || doc.Switching {
 			t.Errorf("one switch was asked for; the definition is %+v, %v", doc, err)
@@ -75,9 +72,8 @@ func TestOneAdditionIsOneStorageTopicThoughSomebodyElseFinishesIt(t *testing.T) 
 	})
 	const additions = 50
 	for range additions {
-		if _, err := s.catalog.AddStorage(t.Context(), "a", 4); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.catalog.AddStorage(t.Context(), "a", 4)
+		must(t, err)
 	}
 	cancel()
 	wg.Wait()

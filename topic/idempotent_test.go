@@ -54,15 +54,11 @@ func TestAMessageSentAgainAfterASwitchIsStoredOnce(t *testing.T) {
 // onKafka opens a log of the test's own on the server, anew each time.
 func onKafka(t *testing.T) func(*setup) *topic.Catalog {
 	u, err := url.Parse(testserver.URL(t, "kafka"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	config := kafkalog.Config{Brokers: strings.Split(u.Host, ","), Prefix: fmt.Sprintf("topic-%x.", rand.Uint32())}
 	open := func(ctx context.Context) *commitlog.Log {
 		l, err := kafkalog.Open(ctx, config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return l
 	}
 	t.Cleanup(func() {
@@ -85,9 +81,8 @@ func repeatAcrossSwitches(t *testing.T, another func(*setup) *topic.Catalog) {
 	create(t, another(s), "a", topic.Config{Partitions: 2})
 	before := open(t, another(s), "a")
 	for n := range 5 {
-		if _, err := sendNumbered(t, before, n, sequence(0, 7, int64(n))); err != nil {
-			t.Fatal(err)
-		}
+		_, err := sendNumbered(t, before, n, sequence(0, 7, int64(n)))
+		must(t, err)
 	}
 	for i, partitions := range []int{4, 3} {
 		grow(t, another(s), "a", partitions)
@@ -186,12 +181,9 @@ func TestANumberedMessageNeedsAPlace(t *testing.T) {
 			t.Errorf("%v; expected Invalid with %q", err, want)
 		}
 	}
-	if _, err := s.catalog.AddStorage(t.Context(), "a", 4); err != nil {
-		t.Fatal(err)
-	}
-	if err := tp.Refresh(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.catalog.AddStorage(t.Context(), "a", 4)
+	must(t, err)
+	must(t, tp.Refresh(t.Context()))
 	if _, err := sendNumbered(t, tp, 0, sequence(1, 7, 0)); !errors.Is(err, fault.NotDone) {
 		t.Errorf("to a storage topic that takes no records yet: %v; expected NotDone", err)
 	}
@@ -215,9 +207,7 @@ func TestAProducerOfTheNextStorageTopicOvertakesNothing(t *testing.T) {
 		}
 		tp.ProduceAsync(t.Context(), topic.AnyPartition, rec(0, 2*n), nil, done)
 		home, err := tp.Home(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		tp.ProduceAsync(t.Context(), topic.AnyPartition, rec(0, 2*n+1), sequence(home, uint64(n)+1, 0), done) //nolint:gosec // small
 		acks.Wait()
 	}
@@ -231,9 +221,8 @@ func TestAProducerBeginsBehindAnInterruptedSwitch(t *testing.T) {
 	t.Parallel()
 	s := newSetup(t)
 	create(t, s.catalog, "a", topic.Config{Partitions: 1})
-	if _, err := s.catalog.AddStorage(t.Context(), "a", 2); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.catalog.AddStorage(t.Context(), "a", 2)
+	must(t, err)
 	s.edit(t, "a", `"produce":0,`, `"produce":0,"switching":true,`)
 	tp := open(t, s.catalog, "a")
 	home, err := tp.Home(t.Context())

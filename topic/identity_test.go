@@ -64,9 +64,7 @@ func TestAStorageTopicThatIsAnotherOneIsNotOpened(t *testing.T) {
 			if err == nil {
 				_, err = catalog.AddStorage(ctx, "pay", 2)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			named.id = c.found
 			tp, err := catalog.Open(ctx, "pay")
 			if err == nil {

@@ -64,11 +64,7 @@ func newLifeSetup(t *testing.T, what string) *lifeSetup {
 	a, b := regs.Open().Registry, regs.Open().Registry
 	s.slow = topic.NewCatalog(commitlog.New(s.stalled), a, "")
 	s.quick = topic.NewCatalog(s.log, b, "")
-	t.Cleanup(func() {
-		if err := errors.Join(s.log.Close(), a.Close(), b.Close()); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must(t, errors.Join(s.log.Close(), a.Close(), b.Close())) })
 	return s
 }
 

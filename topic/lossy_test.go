@@ -177,9 +177,7 @@ func lossy(t *testing.T, c *topic.Catalog, r *rand.Rand) {
 		}
 		if k.window(t, tp, key, min(1+r.IntN(20), numbers-k.acked)) {
 			home, err := tp.Home(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if home > k.home { // else the pointer has yet to move on
 				id++
 				*k = numbering{id: id, home: home, base: k.acked, acked: k.acked}
@@ -187,9 +185,7 @@ func lossy(t *testing.T, c *topic.Catalog, r *rand.Rand) {
 		}
 	}
 	switches.Wait()
-	if err := tp.Refresh(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, tp.Refresh(t.Context()))
 	for k, got := range values(t, tp) {
 		if len(got) != numbers || !slices.IsSorted(got) {
 			t.Errorf("%s: %d records, in order: %v: %v", k, len(got), slices.IsSorted(got), got)

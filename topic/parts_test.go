@@ -26,16 +26,12 @@ func TestAPartOfWhichSeveralAreLeftIsNotTakenUp(t *testing.T) {
 		c := topic.NewCatalog(log, reg.Registry, "")
 		leave := func(name, life string) {
 			storage := topic.StorageName("", name, life, 0)
-			if err := log.CreateTopic(t.Context(), commitlog.TopicConfig{Name: storage, Partitions: 1}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, log.CreateTopic(t.Context(), commitlog.TopicConfig{Name: storage, Partitions: 1}))
 			tp, err := log.Topic(t.Context(), storage)
 			if err == nil {
 				_, err = tp.Append(t.Context(), 0, []commitlog.Record{{Value: []byte(life)}}, nil)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 		}
 		leave("one", "aaa")
 		leave("two", "aaa")

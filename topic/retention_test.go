@@ -34,12 +34,9 @@ func altered(t *testing.T) (*alterHook, *topic.Catalog) {
 	log, reg := &alterHook{Log: memlog.NewStore(nil).Driver()}, memregistry.New()
 	t.Cleanup(func() { _ = reg.Close() })
 	c := topic.NewCatalog(commitlog.New(log), reg, "")
-	if err := c.Create(t.Context(), "t", topic.Config{Partitions: 1}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.AddStorage(t.Context(), "t", 2); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Create(t.Context(), "t", topic.Config{Partitions: 1}))
+	_, err := c.AddStorage(t.Context(), "t", 2)
+	must(t, err)
 	return log, c
 }
 
@@ -51,9 +48,7 @@ func wantRetention(t *testing.T, log driver.Log, c *topic.Catalog, want topic.Re
 		t.Errorf("the definition says %+v (not everywhere: %v), %v; want %+v", doc.Retention(), doc.Altering, err, want)
 	}
 	list, err := log.Topics(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, s := range list {
 		if got := (topic.Retention{Bytes: s.RetentionBytes, AgeMS: s.RetentionAgeMillis, Force: s.RetentionForce}); got != want {
 			t.Errorf("storage topic %s has %+v; want %+v", s.Name, got, want)
@@ -74,9 +69,8 @@ func TestTheLaterOfTwoRetentionsIsInForceEverywhere(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := c.Alter(t.Context(), "t", topic.Retention{Bytes: 1000}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.Alter(t.Context(), "t", topic.Retention{Bytes: 1000})
+	must(t, err)
 	wantRetention(t, log, c, later)
 }
 
@@ -104,9 +98,7 @@ func TestAChangeOfTheRetentionThatWasCutOffIsFinished(t *testing.T) {
 			if _, err := c.Alter(t.Context(), "t", want); !errors.Is(err, cut) {
 				t.Fatalf("the change gives %v; want it cut off", err)
 			}
-			if err := finish(c); err != nil {
-				t.Fatal(err)
-			}
+			must(t, finish(c))
 			wantRetention(t, log, c, want)
 		})
 	}
@@ -117,12 +109,10 @@ func TestAStorageTopicThatIsBeingAddedGetsTheNewRetention(t *testing.T) {
 	t.Parallel()
 	log, c := altered(t)
 	want := topic.Retention{Bytes: 3000}
-	if _, err := c.Alter(t.Context(), "t", want); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.AddStorage(t.Context(), "t", 4); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.Alter(t.Context(), "t", want)
+	must(t, err)
+	_, err = c.AddStorage(t.Context(), "t", 4)
+	must(t, err)
 	wantRetention(t, log, c, want)
 }
 
@@ -203,9 +193,8 @@ func TestARetentionThatTheLogRefusesLeadsBackToTheOneBefore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			log, c := altered(t)
-			if _, err := c.Alter(t.Context(), "t", old); err != nil {
-				t.Fatal(err)
-			}
+			_, err := c.Alter(t.Context(), "t", old)
+			must(t, err)
 			changes, answer := 0, test.log(c)
 			log.before = func(config driver.TopicConfig) error {
 				changes++

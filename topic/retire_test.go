@@ -48,11 +48,7 @@ func emptyWorld(t *testing.T) *world {
 	w := &world{T: t, logs: memlog.NewStore(nil), regs: memregistry.NewStore()}
 	w.log, w.reg = w.logs.Open(), w.regs.Open().Registry
 	w.catalog = topic.NewCatalog(w.log, w.reg, "")
-	t.Cleanup(func() {
-		if err := errors.Join(w.log.Close(), w.reg.Close()); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must(t, errors.Join(w.log.Close(), w.reg.Close())) })
 	return w
 }
 

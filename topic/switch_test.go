@@ -35,9 +35,7 @@ func values(t *testing.T, tp *topic.Topic) map[string][]int {
 		if errors.Is(err, topic.ErrRetired) {
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for p := range s.Partitions {
 			var recs []commitlog.Record
 			for next, before := int64(0), int64(-1); next != before; {
@@ -48,9 +46,7 @@ func values(t *testing.T, tp *topic.Topic) map[string][]int {
 			}
 			for _, r := range recs {
 				n, err := strconv.Atoi(string(r.Value))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				all[string(r.Key)] = append(all[string(r.Key)], n)
 			}
 		}
@@ -60,33 +56,23 @@ func values(t *testing.T, tp *topic.Topic) map[string][]int {
 
 func grow(t *testing.T, c *topic.Catalog, name string, partitions int) {
 	t.Helper()
-	if _, err := c.AddStorage(t.Context(), name, partitions); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Switch(t.Context(), name); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.AddStorage(t.Context(), name, partitions)
+	must(t, err)
+	_, err = c.Switch(t.Context(), name)
+	must(t, err)
 }
 
 func open(t *testing.T, c *topic.Catalog, name string) *topic.Topic {
 	t.Helper()
 	tp, err := c.Open(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tp.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	must(t, err)
+	t.Cleanup(func() { must(t, tp.Close()) })
 	return tp
 }
 
 func create(t *testing.T, c *topic.Catalog, name string, cfg topic.Config) {
 	t.Helper()
-	if err := c.Create(t.Context(), name, cfg); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Create(t.Context(), name, cfg))
 }
 
 // producer sends numbers to its keys until it is told to stop, some blocking, most not.
@@ -154,9 +140,7 @@ func switchUnderLoad(t *testing.T, c *topic.Catalog, another func() *topic.Catal
 	for _, partitions := range []int{10, 20, 7} {
 		more()
 		grow(t, c, "a", partitions)
-		if err := tp.Refresh(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, tp.Refresh(t.Context()))
 	}
 	more()
 	close(stop)
@@ -189,14 +173,8 @@ func TestSwitchesUnderLoadKeepTheOrderInMemory(t *testing.T) {
 func onDisk(t *testing.T, s *setup, dir string) *topic.Catalog {
 	t.Helper()
 	log, err := filelog.Open(t.Context(), filelog.Config{Dir: dir, Options: driver.Options{Durability: driver.OS}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := log.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	must(t, err)
+	t.Cleanup(func() { must(t, log.Close()) })
 	return topic.NewCatalog(log, s.reg, "")
 }
 
@@ -216,23 +194,18 @@ func TestAnInterruptedSwitchIsFinishedByTheNextProducer(t *testing.T) {
 			s := newSetup(t)
 			create(t, s.catalog, "a", topic.Config{Partitions: 2})
 			tp := open(t, s.catalog, "a")
-			if _, err := tp.Produce(t.Context(), []byte("k0"), topic.AnyPartition, []commitlog.Record{rec(0, 0)}, nil); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := s.catalog.AddStorage(t.Context(), "a", 4); err != nil {
-				t.Fatal(err)
-			}
+			_, err := tp.Produce(t.Context(), []byte("k0"), topic.AnyPartition, []commitlog.Record{rec(0, 0)}, nil)
+			must(t, err)
+			_, err = s.catalog.AddStorage(t.Context(), "a", 4)
+			must(t, err)
 			if step != "sealed only" {
 				s.edit(t, "a", `"produce":0`, `"produce":0,"switching":true`)
 			}
 			if step != "wanted" {
 				st, err := s.log.Topic(t.Context(), tp.Document().Storage[0].Name)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if _, err := st.Seal(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
+				_, err = st.Seal(t.Context())
+				must(t, err)
 			} else if err := s.catalog.Resume(t.Context(), "a", ""); err != nil {
 				t.Fatal(err)
 			}
@@ -251,14 +224,11 @@ func TestAnInterruptedSwitchIsFinishedByTheNextProducer(t *testing.T) {
 func (s *setup) edit(t *testing.T, name, from, to string) {
 	t.Helper()
 	e, err := s.reg.Get(t.Context(), "topics/"+name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	value := slices.Concat([]byte(nil), e.Value)
 	value = []byte(replaced(t, string(value), from, to))
-	if _, err := s.reg.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: e.Key, Value: value}}}); err != nil {
-		t.Fatal(err)
-	}
+	_, err = s.reg.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: e.Key, Value: value}}})
+	must(t, err)
 }
 
 func TestAnInterruptedAdditionIsFinished(t *testing.T) {
@@ -266,9 +236,7 @@ func TestAnInterruptedAdditionIsFinished(t *testing.T) {
 	s := newSetup(t)
 	create(t, s.catalog, "a", topic.Config{Partitions: 2})
 	life, err := s.catalog.Life(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	own := topic.StorageName("", "a", life, 1)
 	s.edit(t, "a", `"k":1}`, `"k":1},{"name":"`+own+`","partitions":6,"k":3,"creating":true}`)
 	if d, err := s.catalog.Get(t.Context(), "a"); err != nil || len(d.Storage) != 1 {
@@ -299,12 +267,9 @@ func TestASealedTopicWithoutASuccessorRefuses(t *testing.T) {
 	create(t, s.catalog, "a", topic.Config{Partitions: 2})
 	tp := open(t, s.catalog, "a")
 	st, err := tp.Storage(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := st.Seal(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	_, err = st.Seal(t.Context())
+	must(t, err)
 	for range 2 {
 		if _, err := tp.Produce(t.Context(), nil, topic.AnyPartition, []commitlog.Record{rec(0, 0)}, nil); !errors.Is(err, fault.Sealed) {
 			t.Errorf("%v; expected Sealed", err)
@@ -319,16 +284,12 @@ func TestWhatASwitchStoresLateIsNotWhatTheCallerWroteSince(t *testing.T) {
 		s := newSetup(t)
 		create(t, s.catalog, "a", topic.Config{Partitions: 2})
 		tp := open(t, s.catalog, "a")
-		if _, err := s.catalog.AddStorage(t.Context(), "a", 4); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.catalog.AddStorage(t.Context(), "a", 4)
+		must(t, err)
 		st, err := tp.Storage(0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := st.Seal(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		_, err = st.Seal(t.Context())
+		must(t, err)
 		s.handle.SetLatency(400 * time.Millisecond) // the switch takes its time
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		recs := []commitlog.Record{rec(0, 1)}
@@ -343,9 +304,8 @@ func TestWhatASwitchStoresLateIsNotWhatTheCallerWroteSince(t *testing.T) {
 			}
 			<-time.After(time.Millisecond)
 		}
-		if _, err := tp.Produce(t.Context(), []byte("k1"), topic.AnyPartition, []commitlog.Record{rec(1, 2)}, nil); err != nil {
-			t.Fatal(err)
-		}
+		_, err = tp.Produce(t.Context(), []byte("k1"), topic.AnyPartition, []commitlog.Record{rec(1, 2)}, nil)
+		must(t, err)
 		if got := values(t, tp)["k0"]; !slices.Equal(got, []int{1}) {
 			t.Errorf("stored: %v", got)
 		}
@@ -366,9 +326,8 @@ func TestAFollowerFinishesASwitch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSetup(t)
 		create(t, s.catalog, "a", topic.Config{Partitions: 2})
-		if _, err := s.catalog.AddStorage(t.Context(), "a", 4); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.catalog.AddStorage(t.Context(), "a", 4)
+		must(t, err)
 		tp := open(t, s.catalog, "a")
 		ctx, cancel := context.WithCancel(t.Context())
 		changed, done := make(chan int, 10), make(chan struct{})
@@ -404,12 +363,9 @@ func TestEveryFollowerHearsOfAChangeThatAnotherReadFirst(t *testing.T) {
 			all.Go(func() { _ = tp.Follow(ctx, slog.New(slog.DiscardHandler), func() { heard[i] <- tp.Units() }) }) // joined below
 		}
 		for added := range 5 {
-			if _, err := s.catalog.AddStorage(t.Context(), "a", 4); err != nil {
-				t.Fatal(err)
-			}
-			if err := tp.Refresh(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			_, err := s.catalog.AddStorage(t.Context(), "a", 4)
+			must(t, err)
+			must(t, tp.Refresh(t.Context()))
 			timeout := time.After(20 * time.Second)
 			for i := range heard {
 				for units := 0; units != 2+4*(added+1); {

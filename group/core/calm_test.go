@@ -15,9 +15,7 @@ import (
 
 func TestCommitsGoInOneBatchAtATime(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	a := w.start("a")
-	w.pass(time.Second)
+	w, a := alone(t)
 	var sent []Apply
 	for _, units := range [][]int{{0, 1, 2}, {3, 4}, {0, 5}} {
 		var p Progress
@@ -44,9 +42,7 @@ func TestCommitsGoInOneBatchAtATime(t *testing.T) {
 // Reads work and writes don't: the pauses must grow all the same.
 func TestFullDiskIsNoBusyLoop(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	a := w.start("a")
-	w.pass(time.Second)
+	w, a := alone(t)
 	a.work(1)
 	tries := 0
 	for end := w.now + 20*time.Second; w.now < end; {
@@ -210,9 +206,7 @@ func TestWrongGroupEndsTheMember(t *testing.T) {
 
 func TestDeletedGroupEndsTheMember(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	a := w.start("a")
-	w.pass(time.Second)
+	w, a := alone(t)
 	clear(w.store.entries)
 	w.store.changed = true
 	w.quiet()
@@ -223,9 +217,7 @@ func TestDeletedGroupEndsTheMember(t *testing.T) {
 
 func TestCheckpointThatIsTooLargeLosesItsRanges(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	a := w.start("a")
-	w.pass(time.Second)
+	w, a := alone(t)
 	c := at(10)
 	for i := range int64(100_000) {
 		c.Positions[0].Done = append(c.Positions[0].Done, protocol.Range{1_000_000 + 2*i, 1_000_001 + 2*i})

@@ -11,19 +11,13 @@ import (
 
 func TestAPauseOfSomeUnitsStopsThoseAndNoOthers(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	a := w.start("a")
-	w.pass(time.Second)
-	if err := w.group.Pause(t.Context(), "me", 2, 5); err != nil {
-		t.Fatal(err)
-	}
+	w, a := alone(t)
+	must(t, w.group.Pause(t.Context(), "me", 2, 5))
 	w.pass(time.Second)
 	if got, want := a.units(), []int{0, 1, 3, 4, 6, 7}; !slices.Equal(got, want) {
 		t.Errorf("%v run while 2 and 5 are paused; expected %v", got, want)
 	}
-	if err := w.group.Resume(t.Context(), "me", 2, 5); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.group.Resume(t.Context(), "me", 2, 5))
 	w.pass(time.Second)
 	w.complete()
 }
@@ -32,9 +26,7 @@ func TestAPauseOfSomeUnitsStopsThoseAndNoOthers(t *testing.T) {
 // far the unit is.
 func TestTheEndOfAnotherRunIsNotHeeded(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	a := w.start("a")
-	w.pass(time.Second)
+	w, a := alone(t)
 	a.work(5)
 	w.pass(time.Second)
 	late := at(500)

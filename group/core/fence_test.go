@@ -13,9 +13,7 @@ import (
 // A member that was replaced behind its back finds out by its refused commit, and stops.
 func TestCommitOfAReplacedOwnerIsRefused(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	a, b := w.start("a"), w.start("b")
-	w.pass(time.Second)
+	w, a, b := pair(t)
 	a.work(10)
 	w.pass(time.Second)
 	mine := a.units()
@@ -52,9 +50,7 @@ func TestCommitOfAReplacedOwnerIsRefused(t *testing.T) {
 // Between the reading that a claim is made from and the claim, the old owner may still commit.
 func TestClaimStartsFromTheCheckpointAsOfTheClaim(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	a, b := w.start("a"), w.start("b")
-	w.pass(time.Second)
+	w, a, b := pair(t)
 	a.work(10)
 	w.pass(time.Second)
 	unit := a.units()[0]
@@ -84,9 +80,7 @@ func TestClaimStartsFromTheCheckpointAsOfTheClaim(t *testing.T) {
 // A commit whose fate is unknown may be applied late, after newer ones: it must not undo them.
 func TestLateCommitDoesNotGoBack(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	a := w.start("a")
-	w.pass(time.Second)
+	w, a := alone(t)
 	var late []registry.Txn
 	for _, e := range a.s.Step(Input{Now: w.now, Event: Progress{Units: []UnitProgress{{Unit: 0, Run: a.running[0].Run, Checkpoint: at(10)}}}}) {
 		if apply, ok := e.(Apply); ok {
@@ -116,9 +110,7 @@ func TestLateCommitDoesNotGoBack(t *testing.T) {
 // A reading that fails says nothing, least of all that nothing was ever committed.
 func TestFailedReadingStartsNothing(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	a := w.start("a")
-	w.pass(time.Second)
+	w, a := alone(t)
 	a.work(10)
 	w.pass(time.Second)
 	w.kill(a)
@@ -210,18 +202,14 @@ func TestNewIncarnationFencesTheOld(t *testing.T) {
 // checkpoint than the owner knows.
 func TestStoreThatWentBack(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	a := w.start("a")
-	w.pass(time.Second)
+	w, a := alone(t)
 	a.work(10)
 	w.pass(time.Second)
 	before := map[string]registry.Entry{}
 	for k, e := range w.store.entries {
 		before[k] = e
 	}
-	if err := w.group.Seek(t.Context(), 0, at(500), "test"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.group.Seek(t.Context(), 0, at(500), "test"))
 	a.work(10)
 	w.pass(time.Second)
 	w.store.entries = before
@@ -241,13 +229,9 @@ func TestStoreThatWentBack(t *testing.T) {
 // that is started after it must begin there too.
 func TestRestartedWorkerBeginsWhereTheFirstDid(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	a := w.start("a")
-	w.pass(time.Second)
+	w, a := alone(t)
 	u := w.load().Units[0]
-	if err := w.group.Commit(t.Context(), protocol.Grant{Unit: 0, Epoch: 1, Version: u.OwnerVersion}, at(42), u.CheckpointVersion); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.group.Commit(t.Context(), protocol.Grant{Unit: 0, Epoch: 1, Version: u.OwnerVersion}, at(42), u.CheckpointVersion))
 	run := a.running[0].Run
 	delete(a.running, 0)
 	a.post(UnitEnded{Unit: 0, Run: run, Err: registry.ErrUnavailable})
@@ -265,9 +249,7 @@ func TestRestartedWorkerBeginsWhereTheFirstDid(t *testing.T) {
 // Beside a handler that never came back nothing may run in the same epoch.
 func TestUnitWithAHandlerLeftBehindGoesOnInANewEpoch(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	a := w.start("a")
-	w.pass(time.Second)
+	w, a := alone(t)
 	a.work(3)
 	run := a.running[0].Run
 	delete(a.running, 0)

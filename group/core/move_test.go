@@ -141,9 +141,7 @@ func TestTargetTakesOverFromAnOwnerThatDoesNotHandOver(t *testing.T) {
 
 func TestTakeoverIsOneReadingAndOneWrite(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	a, b := w.start("a"), w.start("b")
-	w.pass(time.Second)
+	w, a, b := pair(t)
 	w.kill(a)
 	lists, applies, now := w.store.lists, w.store.applies, w.now
 	for i := 0; len(b.running) < 8; i++ {
@@ -211,9 +209,7 @@ func TestAUnitThatHangsIsNotGivenToAMemberThatDrains(t *testing.T) {
 
 func TestMemberThatIsToldToDrainGivesEverythingAway(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	a, b := w.start("a"), w.start("b")
-	w.pass(time.Second)
+	w, a, b := pair(t)
 	w.tellToDrain(a)
 	w.pass(time.Second)
 	w.complete()
@@ -224,9 +220,7 @@ func TestMemberThatIsToldToDrainGivesEverythingAway(t *testing.T) {
 
 func TestStuckUnitComesBackOrMovesAway(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	a := w.start("a")
-	w.pass(time.Second)
+	w, a := alone(t)
 	stuck := func(u int) { a.post(UnitStuck{Unit: u, Run: a.running[u].Run, For: time.Minute}) }
 	stuck(0)
 	w.pass(time.Second)
@@ -251,9 +245,7 @@ func TestStuckUnitComesBackOrMovesAway(t *testing.T) {
 // read it again each time. So it is tried elsewhere at a pace.
 func TestAUnitThatHangsAtTwoMembersIsPassedOnAtAPace(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	a := w.start("a")
-	w.pass(time.Second)
+	w, a := alone(t)
 	a.deaf = true
 	a.post(UnitStuck{Unit: 0, Run: a.running[0].Run, For: time.Minute})
 	b := w.start("b")
@@ -296,9 +288,7 @@ func TestAUnitThatHangsAtTwoMembersComesToAThirdThatHasMoreToDo(t *testing.T) {
 
 func TestFailingWorkerIsStartedAgainWithGrowingPauses(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	a := w.start("a")
-	w.pass(time.Second)
+	w, a := alone(t)
 	var pauses []time.Duration
 	for range 5 {
 		a.end(2, registry.ErrInvalid)
@@ -320,9 +310,7 @@ func TestFailingWorkerIsStartedAgainWithGrowingPauses(t *testing.T) {
 // all the same, and one that fails is started again after pauses that grow.
 func TestWhatIsToldToPeopleIsNoProgress(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	a, b := w.start("a"), w.start("b")
-	w.pass(time.Second)
+	w, a, b := pair(t)
 	told := func(u int) {
 		c := at(a.progress[u])
 		c.Deliveries = &protocol.Deliveries{At: 1, Rate: float64(a.starts[u])}

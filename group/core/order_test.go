@@ -68,16 +68,12 @@ func TestReadingFromBeforeAWriteDoesNotUndoIt(t *testing.T) {
 
 func TestSlowAnswerDoesNotHideWhatCameAfter(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	a := w.start("a")
-	w.pass(time.Second)
+	w, a := alone(t)
 	a.progress[0] = 10
 	a.post(Progress{Units: []UnitProgress{{Unit: 0, Run: a.running[0].Run, Checkpoint: at(10)}}})
 	a.until(anApply)
 	slow := a.next()
-	if err := w.group.Seek(t.Context(), 0, at(500), "test"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.group.Seek(t.Context(), 0, at(500), "test"))
 	w.quiet()
 	a.step(slow)
 	w.quiet()
@@ -148,9 +144,7 @@ func TestAWriteThatAReadingContradictsIsLookedAtAgain(t *testing.T) {
 // From when its session ended until it is back, others may take a member's units.
 func TestReturningMemberLooksAgainBeforeItGoesOn(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	a, b := w.start("a"), w.start("b")
-	w.pass(time.Second)
+	w, a, b := pair(t)
 	mine := a.units()
 	a.post(SessionLost{Session: a.session})
 	w.nodes = []*node{a}
@@ -175,9 +169,7 @@ func TestReturningMemberLooksAgainBeforeItGoesOn(t *testing.T) {
 // A member may have been in the group, and been given units, without ever hearing of it.
 func TestMemberWhoseJoinWasNotAnsweredLooksAgainBeforeItGoesOn(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	a := w.start("a")
-	w.pass(time.Second)
+	w, a := alone(t)
 	w.nodes = nil
 	b := w.start("b")
 	w.nodes = []*node{b}
@@ -208,9 +200,7 @@ func TestMemberWhoseJoinWasNotAnsweredLooksAgainBeforeItGoesOn(t *testing.T) {
 
 func TestClaimIsRefusedWhenTheDeadHaveComeBack(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	a, b := w.start("a"), w.start("b")
-	w.pass(time.Second)
+	w, a, b := pair(t)
 	a.work(1)
 	w.pass(time.Second) // there is nothing left for a to commit, so that only its return is in the way
 	w.nodes = []*node{b}
@@ -231,9 +221,7 @@ func TestClaimIsRefusedWhenTheDeadHaveComeBack(t *testing.T) {
 
 func TestHintDuringALoadLeadsToAnother(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	a := w.start("a")
-	w.pass(time.Second)
+	_, a := alone(t)
 	a.step(Changed{})
 	old := a.next()
 	a.step(Changed{})
@@ -249,9 +237,7 @@ func TestHintDuringALoadLeadsToAnother(t *testing.T) {
 // As long as the session is not closed, nobody else starts the units of cancelled workers.
 func TestLostSessionIsClosedAfterTheWorkersEnded(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	a := w.start("a")
-	w.pass(time.Second)
+	w, a := alone(t)
 	a.deaf = true
 	session := a.session
 	a.step(SessionLost{Session: session})

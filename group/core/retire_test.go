@@ -30,9 +30,7 @@ func TestRetiredUnitsStayFinishedForWhoHasNotHeardOfIt(t *testing.T) {
 	if err == nil {
 		err = group.Retire(t.Context(), w.load().Meta.Topic, 1, registry.Check{Key: "topics/none"})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	a.post(Changed{})
 	w.pass(10 * time.Second)
 	if got, ok := a.running[1]; !ok || len(a.running) != 1 || got != run {

@@ -153,9 +153,7 @@ func newWorld(t *testing.T) *world {
 	st := &store{entries: map[string]registry.Entry{}, sessions: map[string]time.Duration{}}
 	w := &world{t: t, now: time.Hour, store: st, reg: registry.New(st)}
 	g, err := protocol.NewGroup(w.reg, "g")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w.group = g
 	return w
 }
@@ -384,5 +382,30 @@ func (w *world) complete() {
 		if count != 1 {
 			w.t.Errorf("unit %d runs %d times; want once (%+v)", i, count, o)
 		}
+	}
+}
+
+// alone is a world with one member that has all units.
+func alone(t *testing.T) (w *world, a *node) {
+	t.Helper()
+	w = newWorld(t)
+	a = w.start("a")
+	w.pass(time.Second)
+	return w, a
+}
+
+// pair is a world with two members that share the units.
+func pair(t *testing.T) (w *world, a, b *node) {
+	t.Helper()
+	w = newWorld(t)
+	a, b = w.start("a"), w.start("b")
+	w.pass(time.Second)
+	return w, a, b
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

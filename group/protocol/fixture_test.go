@@ -52,7 +52,7 @@ func (f *fixture) join(id, incarnation string) (*memregistry.Handle, *protocolte
 	return h, m
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -42,9 +42,7 @@ func FuzzGroup(f *testing.F) {
 			return // hundreds of thousands of units: allowed, and slow
 		}
 		g, err := protocol.NewGroup(reg, "g")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		st, err := g.Load(t.Context(), true)
 		if err != nil {
 			if !errors.Is(err, fault.Corrupt) && !errors.Is(err, fault.Invalid) {
@@ -81,13 +79,9 @@ func FuzzGroup(f *testing.F) {
 			}
 			again := memregistry.New()
 			_, err := again.Txn(t.Context(), registry.Txn{Puts: []registry.Put{puts[0], {Key: key, Value: u.Checkpoint.Encode()}}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			other, err := protocol.NewGroup(again, "g")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if st, err := other.Load(t.Context(), true); err != nil || !bytes.Equal(st.Units[n].Checkpoint.Encode(), u.Checkpoint.Encode()) {
 				t.Fatalf("the checkpoint %s comes back otherwise: %v", u.Checkpoint.Encode(), err)
 			}

@@ -32,9 +32,7 @@ func inOneProcess(t *testing.T, f func(t *testing.T, m *members)) {
 func (m *members) open() *protocol.Share {
 	m.t.Helper()
 	s, err := m.all.Open(m.t.Context(), 5*time.Second)
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	must(m.t, err)
 	return s
 }
 
@@ -42,15 +40,11 @@ func (m *members) open() *protocol.Share {
 func (m *members) put(s *protocol.Share, of, incarnation string) registry.Txn {
 	m.t.Helper()
 	g, err := protocol.NewGroup(m.h.Registry, of)
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	must(m.t, err)
 	versions, err := m.h.Txn(m.t.Context(), registry.Txn{Puts: []registry.Put{{
 		Key: g.MemberKey("a"), Value: registry.Encode(protocol.Member{ID: "a", Incarnation: incarnation}), Session: s.ID(),
 	}}})
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	must(m.t, err)
 	return g.WithdrawTxn("a", versions[0])
 }
 
@@ -58,9 +52,7 @@ func (m *members) put(s *protocol.Share, of, incarnation string) registry.Txn {
 func (m *members) has(of string) bool {
 	m.t.Helper()
 	g, err := protocol.NewGroup(m.h.Registry, of)
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	must(m.t, err)
 	_, err = m.h.Get(m.t.Context(), g.MemberKey("a"))
 	return err == nil
 }
@@ -84,9 +76,7 @@ func TestOneSessionServesAllAndOneThatLeavesEndsItForNobody(t *testing.T) {
 		}
 		out := m.put(a, "g", "1")
 		m.put(b, "h", "2")
-		if err := a.Leave(t.Context(), &out, "1", false); err != nil {
-			t.Fatal(err)
-		}
+		must(t, a.Leave(t.Context(), &out, "1", false))
 		if m.has("g") || !m.has("h") || lost(b) {
 			t.Errorf("entry of the one that left: %v, of the other: %v, its session lost: %v; want false, true, false", m.has("g"), m.has("h"), lost(b))
 		}
@@ -95,9 +85,7 @@ func TestOneSessionServesAllAndOneThatLeavesEndsItForNobody(t *testing.T) {
 		} else if err := c.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.Leave(t.Context(), nil, "2", true); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Leave(t.Context(), nil, "2", true))
 		if m.has("h") {
 			t.Error("the last one left, and its entry is there")
 		}
@@ -125,9 +113,7 @@ func TestALeaveThatMayNotBeAllEndsTheSessionForAll(t *testing.T) {
 			inOneProcess(t, func(t *testing.T, m *members) {
 				a, b := m.open(), m.open()
 				out := m.put(a, "g", "1")
-				if err := leave(m, a, out); err != nil {
-					t.Fatal(err)
-				}
+				must(t, leave(m, a, out))
 				if !lost(b) {
 					t.Error("the other goes on with the session; want it lost")
 				}
@@ -136,15 +122,11 @@ func TestALeaveThatMayNotBeAllEndsTheSessionForAll(t *testing.T) {
 					t.Error("who opens one gets the session that is lost")
 				}
 				late := registry.Txn{Puts: []registry.Put{{Key: "late", Value: []byte("x"), Session: a.ID()}}}
-				if err := b.Close(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				must(t, b.Close(t.Context()))
 				if _, err := m.h.Txn(t.Context(), late); err == nil || m.has("g") {
 					t.Errorf("a write that lands late: %v, the entry: %v; want both refused once all have let go", err, m.has("g"))
 				}
-				if err := next.Close(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				must(t, next.Close(t.Context()))
 			})
 		})
 	}
@@ -158,15 +140,12 @@ func TestALeaveOfWhatIsGoneEndsTheSessionForNobody(t *testing.T) {
 		lost   bool
 	}{
 		"deleted": {func(m *members, _ *protocol.Share, out registry.Txn) {
-			if _, err := m.h.Txn(m.t.Context(), out); err != nil {
-				m.t.Fatal(err)
-			}
+			_, err := m.h.Txn(m.t.Context(), out)
+			must(m.t, err)
 		}, false},
 		"of another session": {func(m *members, _ *protocol.Share, _ registry.Txn) {
 			s, err := protocol.NewSessions(m.h.Registry).Open(m.t.Context(), 5*time.Second)
-			if err != nil {
-				m.t.Fatal(err)
-			}
+			must(m.t, err)
 			m.t.Cleanup(func() { _ = s.Close(context.Background()) }) // its store may be closed
 			m.put(s, "g", "1")
 		}, false},
@@ -180,15 +159,11 @@ func TestALeaveOfWhatIsGoneEndsTheSessionForNobody(t *testing.T) {
 				a, b := m.open(), m.open()
 				out := m.put(a, "g", "1")
 				c.before(m, a, out)
-				if err := a.Leave(t.Context(), &out, "1", false); err != nil {
-					t.Fatal(err)
-				}
+				must(t, a.Leave(t.Context(), &out, "1", false))
 				if lost(b) != c.lost {
 					t.Errorf("the session of the other is lost: %v; want %v", lost(b), c.lost)
 				}
-				if err := b.Close(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				must(t, b.Close(t.Context()))
 			})
 		})
 	}
@@ -209,15 +184,11 @@ func TestALeaveThatIsRefusedAndCanNotBeLookedAtEndsTheSessionForAll(t *testing.T
 		a, b := m.open(), m.open()
 		out := m.put(a, "g", "1")
 		m.put(a, "g", "1")
-		if err := a.Leave(t.Context(), &out, "1", false); err != nil {
-			t.Fatal(err)
-		}
+		must(t, a.Leave(t.Context(), &out, "1", false))
 		if !lost(b) {
 			t.Error("the other goes on with the session; want it lost")
 		}
-		if err := b.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Close(t.Context()))
 	})
 }
 
@@ -266,9 +237,7 @@ func TestAnEntryThatCameBackIsTakenAwayAgain(t *testing.T) {
 	inOneProcess(t, func(t *testing.T, m *members) {
 		a, b := m.open(), m.open()
 		out := m.put(a, "g", "1")
-		if err := a.Leave(context.WithoutCancel(t.Context()), &out, "1", false); err != nil {
-			t.Fatal(err)
-		}
+		must(t, a.Leave(context.WithoutCancel(t.Context()), &out, "1", false))
 		m.put(b, "g", "1") // as the store that went back has it
 		m.put(b, "h", "2")
 		time.Sleep(31 * time.Second)
@@ -280,9 +249,7 @@ func TestAnEntryThatCameBackIsTakenAwayAgain(t *testing.T) {
 		if !m.has("g") || lost(b) {
 			t.Error("the next start of the member was taken for the one that left")
 		}
-		if err := b.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Close(t.Context()))
 	})
 }
 
@@ -294,9 +261,7 @@ func TestASessionIsLostForAllWhileItIsLookedForWhatCameBack(t *testing.T) {
 		for i := range 10 {
 			share := m.open()
 			out := m.put(share, fmt.Sprint("g", i), "1")
-			if err := share.Leave(t.Context(), &out, "1", false); err != nil {
-				t.Fatal(err)
-			}
+			must(t, share.Leave(t.Context(), &out, "1", false))
 		}
 		time.Sleep(29 * time.Second)
 		m.h.SetLatency(time.Hour)
@@ -317,14 +282,10 @@ func TestASessionIsWatchedForAllWhenWhoOpenedItIsGone(t *testing.T) {
 	inOneProcess(t, func(t *testing.T, m *members) {
 		ctx, cancel := context.WithCancel(t.Context())
 		a, err := m.all.Open(ctx, 5*time.Second)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		b := m.open()
 		cancel()
-		if err := a.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, a.Close(t.Context()))
 		if lost(b) {
 			t.Fatal("it went with the context of who opened it")
 		}
@@ -343,9 +304,7 @@ func TestMembersWithAnotherTTLHaveASessionOfTheirOwn(t *testing.T) {
 	inOneProcess(t, func(t *testing.T, m *members) {
 		a := m.open()
 		b, err := m.all.Open(t.Context(), 10*time.Second)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if a.ID() == b.ID() {
 			t.Fatal("one session for two TTLs: one of them is not what was asked for")
 		}
@@ -354,9 +313,7 @@ func TestMembersWithAnotherTTLHaveASessionOfTheirOwn(t *testing.T) {
 			t.Error("the session of one TTL is lost with that of the other")
 		}
 		for _, s := range []*protocol.Share{a, b} {
-			if err := s.Close(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.Close(t.Context()))
 		}
 	})
 }
@@ -367,9 +324,7 @@ func TestAnEntryThatChangesAsItIsTakenAwayStays(t *testing.T) {
 	inOneProcess(t, func(t *testing.T, m *members) {
 		a, b := m.open(), m.open()
 		out := m.put(a, "g", "1")
-		if err := a.Leave(t.Context(), &out, "1", false); err != nil {
-			t.Fatal(err)
-		}
+		must(t, a.Leave(t.Context(), &out, "1", false))
 		m.put(b, "g", "1") // as a store that went back has it
 		again := 0
 		m.h.OnApply(func([]string) error {
@@ -383,9 +338,7 @@ func TestAnEntryThatChangesAsItIsTakenAwayStays(t *testing.T) {
 		if again == 0 || !m.has("g") {
 			t.Errorf("%d writes; the entry of the next start is there: %v; want it to stay", again, m.has("g"))
 		}
-		if err := b.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Close(t.Context()))
 	})
 }
 
@@ -400,16 +353,12 @@ func TestASessionFromWhichManyHaveGoneEnds(t *testing.T) {
 			}
 			a := m.open()
 			out := m.put(a, "g", "1")
-			if err := a.Leave(t.Context(), &out, "1", false); err != nil {
-				t.Fatal(err)
-			}
+			must(t, a.Leave(t.Context(), &out, "1", false))
 			if n < 1000 == lost(b) {
 				t.Fatalf("lost after %d: %v; want it after 1,001", n+1, lost(b))
 			}
 		}
-		if err := b.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Close(t.Context()))
 	})
 }
 
@@ -424,9 +373,7 @@ func TestTheSessionAfterOneThatWasLostIsOneForAllToo(t *testing.T) {
 			t.Fatal("a session that is lost is given away")
 		}
 		for _, late := range []*protocol.Share{a, b} {
-			if err := late.Close(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, late.Close(t.Context()))
 			late.Lose() // as a group does that hears of the end last
 		}
 		other := m.open()
@@ -434,9 +381,7 @@ func TestTheSessionAfterOneThatWasLostIsOneForAllToo(t *testing.T) {
 			t.Errorf("sessions %s and %s in one process, the first one lost: %v; want one that goes on", next.ID(), other.ID(), lost(next))
 		}
 		for _, s := range []*protocol.Share{next, other} {
-			if err := s.Close(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.Close(t.Context()))
 		}
 	})
 }
@@ -447,22 +392,16 @@ func TestAnEntryUnderAnotherSessionIsNoneThatCameBack(t *testing.T) {
 	inOneProcess(t, func(t *testing.T, m *members) {
 		a, b := m.open(), m.open()
 		out := m.put(a, "g", "1")
-		if err := a.Leave(t.Context(), &out, "1", false); err != nil {
-			t.Fatal(err)
-		}
+		must(t, a.Leave(t.Context(), &out, "1", false))
 		own, err := m.all.Open(t.Context(), 10*time.Second)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		m.put(own, "g", "1")
 		time.Sleep(31 * time.Second)
 		if !m.has("g") {
 			t.Error("the entry is taken away, though it is of a session from which nobody has gone")
 		}
 		for _, s := range []*protocol.Share{b, own} {
-			if err := s.Close(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.Close(t.Context()))
 		}
 	})
 }

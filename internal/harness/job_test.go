@@ -29,9 +29,7 @@ func (j *echoJob) Run(_ context.Context, t *Talk) error {
 func startEcho(ctx context.Context, t *testing.T) *Child {
 	t.Helper()
 	c, err := StartChild(ctx, []string{os.Args[0], "job"}, nil, &echoJob{Given: "given, ", kept: "lost"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(c.End)
 	return c
 }
@@ -47,13 +45,9 @@ func hears(t *testing.T, c *Child, want string) {
 func TestChildEndsWhenItsStarterIsGone(t *testing.T) {
 	t.Parallel()
 	c := startEcho(t.Context(), t)
-	if err := errors.Join(c.Hear(&struct{}{}), c.Tell("go")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(c.Hear(&struct{}{}), c.Tell("go")))
 	hears(t, c, "given, kept")
-	if err := c.Tell("a line"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Tell("a line"))
 	hears(t, c, "a line")
 	if err := c.Finish(); err != nil || c.ExitCode() != 0 {
 		t.Errorf("%v, exit code %d", err, c.ExitCode())

@@ -29,27 +29,18 @@ type witness struct {
 func newWitness(t *testing.T, store *memregistry.Store, name string) *witness {
 	t.Helper()
 	handle := store.Open()
-	t.Cleanup(func() {
-		if err := handle.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { must(t, handle.Close()) })
 	inner, err := protocol.NewGroup(handle.Registry, "g")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w := &witness{handle: handle}
 	w.observer = newObserver(handle.Registry, inner, name, func(e history.Event) { w.events = append(w.events, e) }, func() {})
 	if w.group, err = protocol.NewGroup(registry.New(w.observer), "g"); err != nil {
 		t.Fatal(err)
 	}
 	session, err := handle.OpenSession(t.Context(), time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.group.EnsureMeta(t.Context(), protocol.Meta{Format: 1, Topic: "t", Units: 2, Assignor: "sticky"}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	_, err = w.group.EnsureMeta(t.Context(), protocol.Meta{Format: 1, Topic: "t", Units: 2, Assignor: "sticky"})
+	must(t, err)
 	if w.by, err = protocoltest.Join(t.Context(), w.group, session, protocol.Member{ID: name, Incarnation: name + "1"}); err != nil {
 		t.Fatal(err)
 	}
@@ -73,28 +64,21 @@ func TestObserverTellsWhatTheStoreAnswered(t *testing.T) {
 	a, b := newWitness(t, store, "a"), newWitness(t, store, "b")
 
 	grant, err := a.by.Claim(ctx, 1, "first")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if e := a.told(history.Owned); e.Member != "a" || e.Incarnation != "a1" || e.Unit != 1 || e.Epoch != grant.Epoch || e.Handoff || a.at(1, grant.Epoch) != "a1" {
 		t.Errorf("the claim was told as %v", e)
 	}
-	if err := a.by.Commit(ctx, grant, 7); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.by.Commit(ctx, grant, 7))
 	if e := a.told(history.Committed); e.Outcome != history.Accepted || e.Incarnation != "a1" || e.Epoch != grant.Epoch || e.Positions[0].Next != 7 {
 		t.Errorf("the checkpoint was told as %v", e)
 	}
 
-	if err := a.by.Handoff(ctx, grant, 9, b.by, "handoff from a"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.by.Handoff(ctx, grant, 9, b.by, "handoff from a"))
 	if e := a.told(history.Owned); e.Member != "b" || e.Epoch <= grant.Epoch || e.After != grant.Epoch || !e.Handoff || e.Positions[0].Next != 9 {
 		t.Errorf("the handoff was told as %v", e)
 	}
-	if _, err := b.group.Load(ctx, false); err != nil {
-		t.Fatal(err)
-	}
+	_, err = b.group.Load(ctx, false)
+	must(t, err)
 	if e := b.told(history.Owned); e.Member != "b" || e.Incarnation != "b1" || e.After != grant.Epoch || e.Positions[0].Next != 9 {
 		t.Errorf("the new owner told %v", e)
 	}
@@ -113,15 +97,10 @@ func TestObserverTellsAnUncleanHandoff(t *testing.T) {
 	store := memregistry.NewStore()
 	a, b := newWitness(t, store, "a"), newWitness(t, store, "b")
 	grant, err := a.by.Claim(t.Context(), 1, "first")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := a.by.Handoff(t.Context(), grant, 9, b.by, "handed over without what its stopped handlers finished, by a: c joined"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.group.Load(t.Context(), false); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, a.by.Handoff(t.Context(), grant, 9, b.by, "handed over without what its stopped handlers finished, by a: c joined"))
+	_, err = b.group.Load(t.Context(), false)
+	must(t, err)
 	for _, w := range []*witness{a, b} {
 		if e := w.told(history.Owned); e.Member != "b" || e.Handoff {
 			t.Errorf("it was told as %v", e)
@@ -135,15 +114,10 @@ func TestHauntIsRefusedUnderTheOldEpoch(t *testing.T) {
 	store := memregistry.NewStore()
 	a, b := newWitness(t, store, "a"), newWitness(t, store, "b")
 	grant, err := a.by.Claim(ctx, 0, "first")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := a.by.Commit(ctx, grant, 3); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.by.Seize(ctx, 0, "forced"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, a.by.Commit(ctx, grant, 3))
+	_, err = b.by.Seize(ctx, 0, "forced")
+	must(t, err)
 	a.events = nil
 	a.haunt(context.WithoutCancel(ctx))
 	if len(a.events) != 1 || a.events[0].Outcome != history.Refused || a.events[0].Epoch != grant.Epoch {
@@ -181,16 +155,10 @@ func TestObserverTellsNoOwnerThatWasReplacedMeanwhile(t *testing.T) {
 	store := memregistry.NewStore()
 	a, b, c := newWitness(t, store, "a"), newWitness(t, store, "b"), newWitness(t, store, "c")
 	grant, err := a.by.Claim(ctx, 0, "first")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := a.by.Handoff(ctx, grant, 2, b.by, "handoff from a"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, a.by.Handoff(ctx, grant, 2, b.by, "handoff from a"))
 	bs, err := a.group.Unit(ctx, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var once sync.Once
 	b.Registry = slowly{b.Registry, func() {
 		once.Do(func() {
@@ -222,13 +190,9 @@ func TestObserverTellsANewSession(t *testing.T) {
 		t.Fatalf("its first session was told: %s", e)
 	}
 	session, err := w.OpenSession(t.Context(), time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if e := w.told(history.Rejoined); e.Member != "a" || e.Incarnation != "a1" {
 		t.Errorf("told: %s", e)
 	}
-	if err := session.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, session.Close(t.Context()))
 }

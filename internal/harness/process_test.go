@@ -48,9 +48,7 @@ func startChild(t *testing.T) *Process {
 	t.Helper()
 	ready := filepath.Join(t.TempDir(), "ready")
 	p, err := Start("child", os.Args[0], nil, []string{childReady + "=" + ready})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		_ = p.Kill() // it may have ended
 		<-p.Done()
@@ -72,9 +70,7 @@ func startChild(t *testing.T) *Process {
 func TestKilledProcessEndsWithoutAnError(t *testing.T) {
 	t.Parallel()
 	p := startChild(t)
-	if err := p.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Kill())
 	if err := p.Wait(); err != nil || !p.WasKilled() || !p.EndedBy(syscall.SIGKILL) || p.ExitCode() != -1 {
 		t.Errorf("%v, killed %t by SIGKILL %t, exit code %d", err, p.WasKilled(), p.EndedBy(syscall.SIGKILL), p.ExitCode())
 	}
@@ -83,9 +79,7 @@ func TestKilledProcessEndsWithoutAnError(t *testing.T) {
 func TestWaitTellsHowAProcessEnded(t *testing.T) {
 	t.Parallel()
 	p := startChild(t)
-	if err := syscall.Kill(p.PID(), syscall.SIGQUIT); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(p.PID(), syscall.SIGQUIT))
 	err := p.Wait()
 	if err == nil || !strings.Contains(err.Error(), "child") || !strings.HasPrefix(string(p.Output()), "at work") || !p.Ended() {
 		t.Errorf("%v; expected its name and its words", err)
@@ -95,9 +89,7 @@ func TestWaitTellsHowAProcessEnded(t *testing.T) {
 func TestTailTellsADataRace(t *testing.T) {
 	t.Parallel()
 	p, err := Start("racer", "/bin/sh", []string{"-c", `echo WARNING: DATA RACE; echo first; i=0; while [ $i -lt 2000 ]; do echo noise; i=$((i+1)); done; echo last; exit 66`}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	err = p.Wait()
 	for _, want := range []string{"exit status 66", "DATA RACE\nfirst", "last"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -109,18 +101,12 @@ func TestTailTellsADataRace(t *testing.T) {
 func TestFrozenProcessLeavesWhenItGoesOn(t *testing.T) {
 	t.Parallel()
 	p := startChild(t)
-	if err := p.Freeze(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Leave(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Freeze(t.Context()))
+	must(t, p.Leave())
 	if state := stateOf(t, p.PID()); state != "T" || p.Ended() {
 		t.Errorf("its state is %s, ended %t; expected that it is stopped", state, p.Ended())
 	}
-	if err := p.Thaw(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Thaw())
 	if err := p.Wait(); err != nil || !p.WasAsked() || p.ExitCode() != 0 {
 		t.Errorf("%v, asked %t, exit code %d; expected that it left", err, p.WasAsked(), p.ExitCode())
 	}
@@ -129,12 +115,8 @@ func TestFrozenProcessLeavesWhenItGoesOn(t *testing.T) {
 func TestLeavingProcessIsAskedOnce(t *testing.T) {
 	t.Parallel()
 	p := startChild(t)
-	if err := p.Leave(); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.Leave())
+	must(t, p.Wait())
 	if err := p.Leave(); err != nil { // a signal would meet nobody
 		t.Errorf("it is asked a second time: %v", err)
 	}
@@ -143,9 +125,7 @@ func TestLeavingProcessIsAskedOnce(t *testing.T) {
 func stateOf(t *testing.T, pid int) string {
 	t.Helper()
 	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = f.Close() }()
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		if rest, ok := strings.CutPrefix(lines.Text(), "State:"); ok {
@@ -159,18 +139,13 @@ func stateOf(t *testing.T, pid int) string {
 func TestUnitsNumberAllStorageTopicsThrough(t *testing.T) {
 	t.Parallel()
 	rf, err := ringfence.Open(t.Context(), ringfence.Config{Log: "mem:", Registry: "mem:"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = rf.Close() }()
-	if err := rf.EnsureTopic(t.Context(), "t", ringfence.TopicConfig{Partitions: 3}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, rf.EnsureTopic(t.Context(), "t", ringfence.TopicConfig{Partitions: 3}))
 	u := units{rf: rf, topic: "t"}
 	for i, partitions := range []int{6, 12} {
-		if _, err := rf.Admin().AddStorage(t.Context(), "t", partitions); err != nil {
-			t.Fatal(err)
-		}
+		_, err := rf.Admin().AddStorage(t.Context(), "t", partitions)
+		must(t, err)
 		want := []int{3 + 2, 3 + 6 + 2}[i]
 		if got, err := u.of(t.Context(), i+1, 2); err != nil || got != want {
 			t.Errorf("partition 2 of storage topic %d is unit %d (%v); expected %d", i+1, got, err, want)
@@ -189,5 +164,12 @@ func TestReadOfAMissingHistoryIsEmpty(t *testing.T) {
 	}
 	if _, err := Judge(history.Config{}, true, filepath.Join(t.TempDir(), "none")); err == nil {
 		t.Error("a history that is missing was judged")
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -77,9 +77,7 @@ func TestTheWorkloadReachesEveryPart(t *testing.T) {
 		seen[string(op.Kind)+" "+path.Base(op.Name)] = true
 		return nil
 	}))
-	if err := w.run(testContext(t)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.run(testContext(t)))
 	for _, want := range []string{"sync 0000000000000003.seg", "rename spare", "sync trim.tmp", "rename trim", "syncdir " + topicName, "syncdir topics"} {
 		found := false
 		for op := range seen {
@@ -113,22 +111,14 @@ func TestPowerLossWhileATopicIsDeleted(t *testing.T) {
 		return nil
 	}))
 	w.steps = 6
-	if err := w.run(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.run(ctx))
 	l, err := openOn(ctx, w.fss[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	deleting = true
-	if err := l.DeleteTopic(ctx, topicName); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.DeleteTopic(ctx, topicName))
 	deleting = false
 	photos = append(photos, photo{mem.Crash(), true, "after it"})
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Close())
 	h := w.h.snapshot()
 	each(t, photos, func(p photo) error {
 		err := h.snapshot().verify(ctx, func() (*commitlog.Log, error) { return openOn(ctx, p.disk) }, h.snapshot(), false)
@@ -165,9 +155,7 @@ func film(ctx context.Context, t *testing.T, seed uint64, copies int) []*image {
 		return nil
 	}
 	w.fss = []vfs.FS{vfs.Inject(mem, hook), vfs.Inject(mem.Process(), hook)}
-	if err := w.run(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.run(ctx))
 	cam.shoot(mem, w.h, "at the end")
 	return cam.images
 }
@@ -233,5 +221,12 @@ func TestManyPowerLossesOneAfterTheOther(t *testing.T) {
 				mem = mem.Crash()
 			}
 		})
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

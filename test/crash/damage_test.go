@@ -135,9 +135,7 @@ func TestDamagedFilesBesideTheSegments(t *testing.T) {
 	s := newSpecimen(ctx, t, 60, 1500)
 	names := []string{"log/FORMAT"}
 	entries, err := s.mem.ReadDir(topicPath)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, e := range entries {
 		if path.Ext(e.Name()) != ".seg" {
 			names = append(names, topicPath+"/"+e.Name())
@@ -188,9 +186,7 @@ func TestMissingFiles(t *testing.T) {
 	ctx := testContext(t)
 	s := newSpecimen(ctx, t, 60, 1500)
 	entries, err := s.mem.ReadDir(topicPath)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	names := []string{"log/FORMAT", "log/lock", "log/tmp"}
 	for _, e := range entries {
 		names = append(names, topicPath+"/"+e.Name())

@@ -110,9 +110,7 @@ func TestAFailedSyncIsNotBelievedTheSecondTime(t *testing.T) {
 			}
 			return nil
 		}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		topic := created(ctx, t, l)
 		w := newWorkload(seed)
 		w.h.created = true
@@ -123,9 +121,8 @@ func TestAFailedSyncIsNotBelievedTheSecondTime(t *testing.T) {
 		}
 		broken.Store(false)
 		for range 3 {
-			if _, err := w.send(ctx, topic, append(sent, w.h.begin(1, 0, 3000))); err != nil {
-				t.Fatal(err)
-			}
+			_, err := w.send(ctx, topic, append(sent, w.h.begin(1, 0, 3000)))
+			must(t, err)
 			sent = nil
 		}
 		before := w.h.snapshot()
@@ -152,9 +149,7 @@ func TestADuplicateSharesTheFateOfItsOriginal(t *testing.T) {
 		return nil
 	})
 	l, err := openOn(ctx, fsys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	topic := created(ctx, t, l)
 	broken.Store(true)
@@ -183,9 +178,7 @@ func TestAFullDiskHeals(t *testing.T) {
 	ctx := testContext(t)
 	mem := vfs.NewMem(1)
 	l, err := openOn(ctx, mem)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	topic := created(ctx, t, l)
 	mem.SetCapacity(400 << 10)

@@ -237,9 +237,7 @@ func TestPowerLossInEveryLifeOfAName(t *testing.T) {
 			}
 			return nil
 		})
-		if err := maker.run(ctx, fsys, func() error { return nil }); err != nil {
-			t.Fatal(err)
-		}
+		must(t, maker.run(ctx, fsys, func() error { return nil }))
 	}
 	t.Logf("%d images", len(photos))
 	each(t, photos, func(p photo) error {
@@ -257,9 +255,7 @@ func TestAProcessKilledInEveryLifeOfAName(t *testing.T) {
 	ctx := testContext(t)
 	var count atomic.Int64 // several goroutines of the process do operations
 	counted := vfs.Inject(vfs.NewMem(1), func(*vfs.Op) error { count.Add(1); return nil })
-	if err := (&lifeMaker{}).run(ctx, counted, func() error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must(t, (&lifeMaker{}).run(ctx, counted, func() error { return nil }))
 	all := count.Load()
 	var at []int64
 	for n := int64(1); n <= all; n++ {

@@ -42,13 +42,9 @@ func openAt(ctx context.Context, fsys vfs.FS, d driver.Durability) (*commitlog.L
 // created makes the topic of the tests in a log.
 func created(ctx context.Context, t *testing.T, l *commitlog.Log) *commitlog.Topic {
 	t.Helper()
-	if err := l.CreateTopic(ctx, commitlog.TopicConfig{Name: topicName, Partitions: partitions}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.CreateTopic(ctx, commitlog.TopicConfig{Name: topicName, Partitions: partitions}))
 	topic, err := l.Topic(ctx, topicName)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return topic
 }
 

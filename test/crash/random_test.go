@@ -50,9 +50,7 @@ func seedsFor(t *testing.T) (seeds []uint64) {
 		var bad [2]error
 		from, bad[0] = strconv.ParseUint(low, 10, 64)
 		to, bad[1] = strconv.ParseUint(high, 10, 64)
-		if err := errors.Join(bad[:]...); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(bad[:]...))
 	}
 	for seed := from; seed <= to; seed++ {
 		seeds = append(seeds, seed)

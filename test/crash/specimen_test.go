@@ -34,9 +34,7 @@ func newSpecimen(ctx context.Context, t *testing.T, appends, size int) *specimen
 	t.Helper()
 	s := &specimen{mem: vfs.NewMem(1)}
 	l, err := openOn(ctx, s.mem)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	topic := created(ctx, t, l)
 	for p := range s.acked {
 		s.acked[p] = map[int64]string{}
@@ -45,23 +43,15 @@ func newSpecimen(ctx context.Context, t *testing.T, appends, size int) *specimen
 		p := i % partitions
 		value := fmt.Sprintf("value %d %s", i, bytes.Repeat([]byte{byte('a' + i%26)}, size))
 		first, err := topic.Append(ctx, p, []commitlog.Record{{Value: []byte(value)}}, &commitlog.AppendOptions{Producer: commitlog.Producer{ID: 1, Sequence: int64(i / partitions)}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		s.acked[p][first] = value
 		s.next[p] = first + 1
 	}
-	if err := topic.Hold(ctx, "g", []int64{1, -1, 0}); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, topic.Hold(ctx, "g", []int64{1, -1, 0}))
+	must(t, l.Close())
 	b := load(t, s.mem, segmentPath(1))
 	h, err := segment.ParseHeader(b[:segment.HeaderSize(partitions)])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.header, s.size = h.Length, int64(len(b))
 	var f segment.Frame
 	for s.used = h.Length; segment.Peek(b, h.Epoch(), s.used, &f) == nil; {
@@ -73,14 +63,10 @@ func newSpecimen(ctx context.Context, t *testing.T, appends, size int) *specimen
 func load(t testing.TB, mem vfs.FS, name string) []byte {
 	t.Helper()
 	f, err := mem.OpenFile(name, os.O_RDONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	size, err := f.Size()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b := make([]byte, size)
 	if _, err := f.ReadAt(b, 0); err != nil && err != io.EOF {
 		t.Fatal(err)

@@ -87,13 +87,9 @@ func TestARecoveryThatDiesIsBegunAgain(t *testing.T) {
 	for seed := range uint64(soak(12, 200)) {
 		mem := vfs.NewMem(seed)
 		l, _, err := told(ctx, mem, acked)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		disk := mem.CrashSameBoot()
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Close())
 		if err := recoverTwice(ctx, disk, acked); err != nil {
 			t.Errorf("seed %d: %v", seed, err)
 		}

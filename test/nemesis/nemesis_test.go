@@ -63,18 +63,13 @@ func private(name string) func(*testing.T, *world) string {
 func syncAlways(t *testing.T, raw string) {
 	t.Helper()
 	u, err := url.Parse(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c, err := net.Dial("tcp", u.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = c.Close() }()
 	password, _ := u.User.Password()
-	if _, err := io.WriteString(c, "AUTH "+password+"\r\nCONFIG SET appendfsync always\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = io.WriteString(c, "AUTH "+password+"\r\nCONFIG SET appendfsync always\r\n")
+	must(t, err)
 	in := bufio.NewReader(c)
 	for _, what := range []string{"AUTH", "CONFIG SET appendfsync always"} {
 		if answer, err := in.ReadString('\n'); err != nil || answer != "+OK\r\n" {

@@ -50,21 +50,16 @@ type receivers struct {
 func (r *receivers) deliver(member string) {
 	r.t.Helper()
 	client, err := r.spec.open(r.t.Context(), scenes[0], nil)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	defer func() {
 		if err := client.Close(); err != nil {
 			r.t.Error(err)
 		}
 	}()
-	if err := client.EnsureTopic(r.t.Context(), topic, ringfence.TopicConfig{Partitions: partitions}); err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, client.EnsureTopic(r.t.Context(), topic, ringfence.TopicConfig{Partitions: partitions}))
 	for i := range keyCount {
-		if _, err := client.Produce(r.t.Context(), topic, ringfence.Message{Key: fmt.Append(nil, i)}); err != nil {
-			r.t.Fatal(err)
-		}
+		_, err := client.Produce(r.t.Context(), topic, ringfence.Message{Key: fmt.Append(nil, i)})
+		must(r.t, err)
 	}
 	ctx, cancel := context.WithTimeout(r.t.Context(), healing)
 	defer cancel()

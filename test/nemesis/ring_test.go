@@ -94,29 +94,21 @@ func (c *cutRing) run(t *testing.T, how string) {
 func (c *cutRing) join(t *testing.T, raw, member string) *ring.Ring {
 	t.Helper()
 	u, err := url.Parse(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 	t.Cleanup(cancel)
 	at := slices.IndexFunc(backends.All(), func(b ringfence.Backend) bool { return b.Scheme == u.Scheme })
 	reg, err := backends.All()[at].OpenRegistry(ctx, u, driver.Options{Namespace: c.namespace})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = reg.Close() })
 	r, err := ring.Join(ctx, ring.Config{Registry: reg, Name: "r", Member: member, Mode: ring.Table, Slots: 8, TTL: cutTTL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := r.Close(ctx); err != nil {
 			t.Logf("%s: %v", member, err)
 		}
 	})
-	if err := r.WaitEstablished(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.WaitEstablished(ctx))
 	return r
 }
 

@@ -39,9 +39,7 @@ func tamper(t *testing.T, v verdict) {
 			continue
 		}
 		report, err := check(files)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !slices.ContainsFunc(report.Violations, func(x history.Violation) bool { return x.Promise == l.broke }) {
 			t.Errorf("%s: %s, and the judge does not see that it breaks the promise %q\n%s", v.scene, l.name, l.broke, report)
 		}

@@ -106,9 +106,7 @@ func (w *world) keep() {
 
 func (w *world) must(err error) {
 	w.t.Helper()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 }
 
 // begin starts twenty processes at once on the empty store, and goes on with the regular ones when
@@ -310,4 +308,11 @@ func everyUnitIsOwned(g api.Group) bool {
 		}
 	}
 	return len(g.Units) >= partitions
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
