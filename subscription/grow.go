@@ -14,7 +14,7 @@ import (
 
 // The topic has grown: the set delivers a sealed storage topic, and there is a next one. When all shards have
 // read it, another set continues there. This is a reshard with two differences: other partitions, so the parents
-// of each shard are others (Heritage); and a shard ends only when it has read all, as no later set reads that.
+// of each shard are others (core.Parents); and a shard ends only when it has read all, as no later set reads that.
 
 // Grown returns the next storage topic to deliver; false: there is none yet, or the present one still grows.
 func (d *Document) Grown(main *topic.Document) (storage int, ok bool) {
@@ -68,11 +68,11 @@ func (d *Document) ShardsFor(main *topic.Document, storage int) int {
 // Follows reports whether a set continues for another one that has read all of its storage topic.
 func (s *Set) Follows(before Set) bool { return s.Storage > before.Storage && s.Starts == nil }
 
-// Heritage says which shards of a set take over from which of the set before.
-func Heritage(main *topic.Document, before, next Set) *core.Heritage {
+// parentsOf says which shards of a set take over from which of the set before.
+func parentsOf(main *topic.Document, before, next Set) *core.Parents {
 	was, now := main.Storage[before.Storage], main.Storage[next.Storage]
 	route := main.Router.For(main.Hash, now.Partitions, now.K)
-	h := &core.Heritage{
+	h := &core.Parents{
 		Storage: next.Storage, After: make([][]int, next.Shards),
 		Home: func(o core.Origin, key []byte) int {
 			p := int(o.Partition)

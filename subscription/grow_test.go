@@ -21,7 +21,7 @@ func TestTheHeirOfAKeyReadsItsNextRecords(t *testing.T) {
 			next := router.For(main.Hash, now.Partitions, now.K)
 			for shards := 1; shards <= now.Partitions; shards++ {
 				for _, old := range []int{1, 3, 4} {
-					h := Heritage(main, Set{Shards: old}, Set{Storage: 1, Shards: shards})
+					h := parentsOf(main, Set{Shards: old}, Set{Storage: 1, Shards: shards})
 					for k := range 200 {
 						key := fmt.Append(nil, k)
 						at := core.Origin{Partition: int32(was.Partition(key))}
@@ -52,7 +52,7 @@ func TestAResetOfSomePartitionsLeavesNothingEarlierBehind(t *testing.T) {
 		kept   bool
 	}{{[]int64{5, AsItWas}, true}, {[]int64{5, 5}, false}} {
 		next := Set{Storage: 1, Shards: 1, Starts: c.starts, Shed: true}
-		h := Heritage(main, Set{Storage: 1, Shards: 1}, next)
+		h := parentsOf(main, Set{Storage: 1, Shards: 1}, next)
 		if kept := h.Takes(0, 0)(core.Origin{}, []byte("k")); kept != c.kept {
 			t.Errorf("from %v: what is parked of an earlier storage topic is kept: %t", c.starts, kept)
 		}

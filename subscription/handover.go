@@ -30,7 +30,7 @@ func (w *shards) await(ctx context.Context, u *group.Unit) ([]*shard.Left, error
 	if err != nil {
 		return nil, err
 	}
-	after := w.heritage.After[u.Number()]
+	after := w.parents.After[u.Number()]
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
 	left, errs := make([]*shard.Left, len(after)), make([]error, len(after))

@@ -293,7 +293,7 @@ func (c *Subscriptions) Reshard(ctx context.Context, name string, shards int, dr
 // newShards returns the shards of the next set, for people.
 func newShards(main *topic.Document, before, next Set) []api.NewShard {
 	all := make([]api.NewShard, next.Shards)
-	h := Heritage(main, before, next)
+	h := parentsOf(main, before, next)
 	partitions := main.Storage[next.Storage].Partitions
 	for p := range partitions {
 		s := &all[topic.Shard(p, partitions, next.Shards)]

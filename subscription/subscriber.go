@@ -196,7 +196,7 @@ func (m *subscriber) join(ctx context.Context, as *Document) (*member, error) {
 		c.tellUnheeded(ctx, before)
 	default:
 		of.from = consumer.Earliest // where the set before has ended
-		of.heritage = Heritage(main, before.Set(), as.Set())
+		of.parents = parentsOf(main, before.Set(), as.Set())
 		if of.before, err = c.journalsOf(ctx, before); errors.Is(err, fault.NotFound) {
 			err = nil // the set is needed no more
 		}

@@ -28,10 +28,10 @@ type shards struct {
 	*journals
 	of         *Subscriptions
 	group      *protocol.Group
-	partitions int            // of the storage topic that they deliver
-	from       consumer.From  // where those without a checkpoint begin
-	before     *journals      // of the set before this one; nil: there was none
-	heritage   *core.Heritage // from that
+	partitions int           // of the storage topic that they deliver
+	from       consumer.From // where those without a checkpoint begin
+	before     *journals     // of the set before this one; nil: there was none
+	parents    *core.Parents // from that
 	drain      time.Duration
 	limiter    *shard.Limiter
 	opts       Options
@@ -140,10 +140,14 @@ func (w *shards) run(ctx context.Context, u *group.Unit, in []dispatch.Input, h 
 	}
 	d := w.Definition
 	s := shard.New(shard.Config{
-		Name: d.Name, Set: w.Set, Retry: w.Retry, DeadLetters: d.DeadLetters, Journal: w.Journal, Dead: w.Dead, Shard: u.Number(), From: from,
-		Heir: left != nil, Heritage: w.heritage, Epoch: u.Epoch(), Run: u.Run(), Member: u.Member(), Advanced: u.Advanced,
-		Stored: w.stored(u.Number()), Handler: h, Filter: wanted, OrderBy: w.opts.orderBy(d), Limits: w.limiter,
-		Endpoint: w.opts.Target, AnswerTimeout: w.opts.HandlerTimeout, Logger: w.logger,
+		Grant:      shard.Grant{Name: d.Name, Set: w.Set, Shard: u.Number(), Epoch: u.Epoch(), Run: u.Run(), Member: u.Member()},
+		Topics:     shard.Topics{Journal: w.Journal, Dead: w.Dead},
+		Checkpoint: shard.Checkpoint{From: from, Stored: w.stored(u.Number()), Advanced: u.Advanced},
+		Takeover:   shard.Takeover{Heir: left != nil, Parents: w.parents},
+		Policy: shard.Policy{
+			Retry: w.Retry, DeadLetters: d.DeadLetters, Filter: wanted, OrderBy: w.opts.orderBy(d), AnswerTimeout: w.opts.HandlerTimeout,
+		},
+		Limits: shard.Limits{Own: w.limiter, Endpoint: w.opts.Target}, Handler: h, Logger: w.logger,
 	})
 	leave := w.add(s, len(in))
 	if w.ending() || isClosed(w.last) && w.past(have.Checkpoint, in) {

@@ -61,7 +61,7 @@ func TestWhatIsSparedHasItsTurnAfterTheOthers(t *testing.T) {
 	if want := []int64{0, 1, 2, 0, 1, 2}; !slices.Equal(tried, want) {
 		t.Errorf("tried %v; expected %v", tried, want)
 	}
-	if len(s.Effects()) > 0 || !s.Calm() {
+	if len(s.Effects()) > 0 || !s.Drained() {
 		t.Error("something is written about an attempt that counts for nothing")
 	}
 }

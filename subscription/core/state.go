@@ -123,11 +123,11 @@ func (s *State) Refence() {
 // Live reports whether Started was sent, and Behind was not.
 func (s *State) Live() bool { return s.phase == live }
 
-// Quiet reports that every main record may be delivered at once.
-func (s *State) Quiet() bool { return s.phase == live && len(s.keys) == 0 }
+// Empty reports that every main record may be delivered at once.
+func (s *State) Empty() bool { return s.phase == live && len(s.keys) == 0 }
 
-// Calm reports that nothing that was begun waits for the journal.
-func (s *State) Calm() bool { return len(s.queue)+len(s.flight)+s.copying == 0 }
+// Drained reports that nothing that was begun waits for the journal.
+func (s *State) Drained() bool { return len(s.queue)+len(s.flight)+s.copying == 0 }
 
 // Clock sets the time before what is read: a pause counts from then at the latest.
 func (s *State) Clock(now int64) { s.cfg.Now = now }

@@ -2,7 +2,6 @@ package shard
 
 import (
 	"errors"
-	"log/slog"
 	"testing"
 
 	"github.com/ringfence/ringfence/commitlog"
@@ -12,11 +11,7 @@ import (
 func TestWhatAFilterCannotJudgeIsGivenUpAtOnce(t *testing.T) {
 	t.Parallel()
 	unknown := errors.New("nobody can say")
-	s := New(Config{
-		Name: "billing", Set: "k3m9q2xt",
-		Filter: func(*dispatch.Record) (bool, error) { return true, unknown },
-		Logger: slog.New(slog.DiscardHandler),
-	})
+	s := New(Config{Policy: Policy{Filter: func(*dispatch.Record) (bool, error) { return true, unknown }}})
 	err := s.Handle(t.Context(), &dispatch.Record{Record: commitlog.Record{Key: []byte("k")}, Attempt: 1})
 	if !errors.Is(err, unknown) || !dispatch.IsPermanent(err) {
 		t.Errorf("%v; expected the error of the filter, for good", err)

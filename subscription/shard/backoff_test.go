@@ -147,7 +147,7 @@ func TestARateStaysTheMostWhereMostIsRefused(t *testing.T) {
 		th, r := newRate(quiet()), &receiver{capacity: 1}
 		defer th.end()
 		th.set(100)
-		s := New(Config{Logger: quiet()})
+		s := within(nil, nil, nil)
 		defer th.join(s, 0.5)()
 		r.press(th, 10*time.Second)
 		if n := r.accepted + r.refused; n > 32*10 || n < 25*10 {
@@ -168,20 +168,20 @@ func TestAnOutageIsForgottenWithItsAttempts(t *testing.T) {
 		th, b := newRate(quiet()), newCircuit(quiet())
 		defer th.end()
 		defer b.end()
-		s := New(Config{Logger: quiet(), Limits: &Limiter{circuit: b, rate: th},
-			Handler: func(context.Context, *dispatch.Record) error {
+		s := within(&Limiter{circuit: b, rate: th}, nil,
+			func(context.Context, *dispatch.Record) error {
 				if away {
 					return down{}
 				}
 				return nil
-			}})
+			})
 		for i := range outageKeys {
 			if b.open() {
 				t.Fatalf("it is open after %d attempts", i)
 			}
 			r := &dispatch.Record{Attempt: 1}
 			r.Key = []byte{byte(i)}
-			if err := s.deliver(t.Context(), r, false); err == nil {
+			if err := s.deliver(t.Context(), r, permit{}, false); err == nil {
 				t.Fatal("it was delivered")
 			}
 		}
@@ -190,7 +190,8 @@ func TestAnOutageIsForgottenWithItsAttempts(t *testing.T) {
 		}
 		time.Sleep(2 * backoffWindow)
 		away = false
-		if err := s.deliver(t.Context(), &dispatch.Record{Attempt: 1}, false); err != nil {
+		b.grant()
+		if err := s.deliver(t.Context(), &dispatch.Record{Attempt: 1}, permit{}, false); err != nil {
 			t.Fatal(err)
 		}
 		for i := range 1000 {
@@ -207,15 +208,14 @@ func TestAnOutageIsToldAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newCircuit(quiet())
 		defer b.end()
-		s := New(Config{Logger: quiet(), Limits: &Limiter{circuit: b},
-			Handler: func(context.Context, *dispatch.Record) error { return down{} }})
+		s := within(&Limiter{circuit: b}, nil, func(context.Context, *dispatch.Record) error { return down{} })
 		if got := s.Deliveries(); got != nil {
 			t.Errorf("told before anything was tried: %+v", got)
 		}
 		for i := range outageKeys {
 			r := &dispatch.Record{Attempt: 1}
 			r.Key = []byte{byte(i)}
-			if err := s.deliver(t.Context(), r, false); err == nil {
+			if err := s.deliver(t.Context(), r, permit{}, false); err == nil {
 				t.Fatal("it was delivered")
 			}
 		}
@@ -238,11 +238,10 @@ func TestAttemptsAreCountedWhereAnythingBoundsThem(t *testing.T) {
 		want bool
 	}{
 		"nothing":             {want: false},
-		"a throttle at rest":  {cfg: Config{Limits: &Limiter{rate: th}}, want: false},
-		"the endpoint":        {cfg: Config{Endpoint: at}, want: true},
+		"a throttle at rest":  {cfg: Config{Limits: Limits{Own: &Limiter{rate: th}}}, want: false},
+		"the endpoint":        {cfg: Config{Limits: Limits{Endpoint: at}}, want: true},
 		"its own concurrency": {most: 3, want: true},
 	} {
-		c.cfg.Logger = quiet()
 		s := New(c.cfg)
 		s.SetConcurrency(c.most)
 		if got := s.limited(); got != c.want {
@@ -250,7 +249,7 @@ func TestAttemptsAreCountedWhereAnythingBoundsThem(t *testing.T) {
 		}
 	}
 	th.set(1)
-	if s := New(Config{Logger: quiet(), Limits: &Limiter{rate: th}}); !s.limited() {
+	if s := within(&Limiter{rate: th}, nil, nil); !s.limited() {
 		t.Error("bounded by a rate: not counted")
 	}
 }

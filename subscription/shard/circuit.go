@@ -24,30 +24,32 @@ import (
 // It opens when the first attempts at the records of several keys end so, one after another with no other answer
 // among them: one key that fails for ever opens nothing, nor do failing keys among sound ones. An error that says
 // that nothing of the record was sent (Unreached() bool) is no record's fault, and one opens it. While it is open, no
-// attempt counts and nothing is parked; records are tried one at a time, each time of another key. The first answer
-// other than an outage, to an attempt that began since, closes it.
+// attempt counts; records are tried one at a time, each time of another key, by turns that look grants. The first answer
+// other than an outage, to an attempt that began since, closes it. A turn that leads to no attempt, as the record is
+// parked behind its key or filtered, is followed by another one soon.
 type circuit struct {
 	log  *slog.Logger
 	seed maphash.Seed // of the lines
 
-	calm   atomic.Bool  // it is closed and has no suspects: an answer changes nothing
-	period atomic.Int64 // how often it has opened and closed; odd: it is open
+	healthy atomic.Bool  // it is closed and has no suspects: an answer changes nothing
+	period  atomic.Int64 // how often it has opened and closed; odd: it is open
 
 	mu      sync.Mutex          // taken before the locks of shards
 	failing map[uint64]struct{} // lines whose first attempts ended in an outage since the last other answer
 	recent  map[uint64]struct{} // lines with any attempt that did, outageKeysInTime at most
 	suspect map[uint64]suspect  // lines whose last attempt did
-	answers uint64              // of any other kind than an outage, while it is not calm
+	answers uint64              // of any other kind than an outage, while it is not healthy
 	why     string              // the answer that opened it
 	since   time.Time           // the first of those failed, or the opening
 	spared  int                 // attempts since the opening that did not count
+	granted bool                // a turn that is not used yet: the next attempt may begin
 	probes  int                 // under way
 	begun   time.Time           // the last of them was
 	pause   time.Duration       // until the next look
 	asked   time.Time           // what an answer asked for: nothing is tried before
 	timer   *time.Timer
 	shards  []*Shard
-	turn    int
+	last    int // the shard that was tried last
 	over    bool
 }
 
@@ -70,6 +72,7 @@ const (
 	firstProbe  = 100 * time.Millisecond // after the opening; then the pauses double
 	probeEvery  = time.Second            // at most
 	longestWait = time.Minute            // the longest RetryAfter that is heeded
+	probeSoon   = 10 * time.Millisecond  // after a turn that led to no attempt
 	slowProbe   = 2 * time.Second        // then another one is made beside it
 	maxProbes   = 4
 )
@@ -77,7 +80,7 @@ const (
 // newCircuit makes a closed circuit.
 func newCircuit(log *slog.Logger) *circuit {
 	b := &circuit{log: log, seed: maphash.MakeSeed(), failing: map[uint64]struct{}{}, recent: map[uint64]struct{}{}, suspect: map[uint64]suspect{}}
-	b.calm.Store(true)
+	b.healthy.Store(true)
 	return b
 }
 
@@ -111,16 +114,35 @@ var errOpen = spared{error: errors.New("nothing is delivered for now: what it go
 // open reports whether deliveries are held back.
 func (b *circuit) open() bool { return b.period.Load()%2 == 1 }
 
-// begin notes that an attempt begins, and returns the period that ended needs.
-func (b *circuit) begin() int64 {
-	at := b.period.Load()
-	if at%2 == 1 {
-		b.mu.Lock()
-		b.probes++
-		b.begun = time.Now()
-		b.mu.Unlock()
+// begin asks whether an attempt may begin, and returns the period that ended needs. While it is open, each turn is
+// for one attempt.
+func (b *circuit) begin() (period int64, ok bool) {
+	if period = b.period.Load(); period%2 == 0 {
+		return period, true
 	}
-	return at
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if period = b.period.Load(); period%2 == 0 {
+		return period, true
+	}
+	if !b.granted {
+		return period, false
+	}
+	b.granted, b.begun = false, time.Now()
+	b.probes++
+	return period, true
+}
+
+// turnOver notes that a record was handled while it is open: when the turn is unused then, it looks again soon.
+func (b *circuit) turnOver() {
+	if b == nil || !b.open() {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.open() && b.granted && !b.over && b.timer.Stop() { // else it is about to look anyway
+		b.arm(probeSoon)
+	}
 }
 
 // verdict is the outcome of an attempt.
@@ -132,7 +154,7 @@ type verdict struct {
 // ended judges an attempt at a record of a line that began at.
 func (b *circuit) ended(at int64, line uint64, first bool, err error) verdict {
 	outage := err != nil && IsOutage(err)
-	if !outage && at%2 == 0 && b.calm.Load() {
+	if !outage && at%2 == 0 && b.healthy.Load() {
 		return verdict{}
 	}
 	b.mu.Lock()
@@ -153,7 +175,7 @@ func (b *circuit) ended(at int64, line uint64, first bool, err error) verdict {
 		}
 		return verdict{}
 	}
-	b.calm.Store(false)
+	b.healthy.Store(false)
 	_, known := b.suspect[line] // an attempt that did not count is the first once more, and says nothing new
 	if b.judgeFirst(now, line, first && !known, err) {
 		b.trip(now, err)
@@ -168,7 +190,7 @@ func (b *circuit) answered(line uint64) {
 	clear(b.failing)
 	clear(b.recent)
 	delete(b.suspect, line)
-	b.calm.Store(!b.open() && len(b.suspect) == 0)
+	b.healthy.Store(!b.open() && len(b.suspect) == 0)
 }
 
 // judgeFirst reports whether to open after an attempt that ended in an outage.
@@ -219,13 +241,13 @@ func (b *circuit) bound() {
 
 // absolve forgets a line whose record is tried no more.
 func (b *circuit) absolve(line uint64) {
-	if b == nil || b.calm.Load() {
+	if b == nil || b.healthy.Load() {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.suspect, line)
-	b.calm.Store(!b.open() && len(b.suspect)+len(b.failing) == 0)
+	b.healthy.Store(!b.open() && len(b.suspect)+len(b.failing) == 0)
 }
 
 // forget is ended for an attempt with an unknown outcome.
@@ -245,21 +267,22 @@ func (b *circuit) trip(now time.Time, err error) {
 	clear(b.recent)
 	clear(b.suspect)
 	b.since, b.spared, b.pause, b.asked, b.why = now, 0, firstProbe, time.Time{}, shortly(err)
-	b.calm.Store(false)
+	b.healthy.Store(false)
 	b.period.Add(1)
 	for _, s := range b.shards {
 		s.setPaused(heldBack, true)
 		s.news()
 	}
 	b.heed(now, err)
-	b.arm()
+	b.arm(firstProbe)
 }
 
 // close lets deliveries go on; the caller holds mu.
 func (b *circuit) close(now time.Time) {
 	b.log.Warn("deliveries go on: there was an answer", "after", now.Sub(b.since).Round(time.Millisecond), "attempts_not_counted", b.spared)
+	b.granted = false
 	b.period.Add(1)
-	b.calm.Store(true)
+	b.healthy.Store(true)
 	for _, s := range b.shards {
 		s.setPaused(heldBack, false)
 		s.news()
@@ -273,32 +296,34 @@ func (b *circuit) heed(now time.Time, err error) {
 	}
 }
 
-// arm schedules look; the caller holds mu.
-func (b *circuit) arm() {
+// arm schedules look, of this period; the caller holds mu.
+func (b *circuit) arm(pause time.Duration) {
 	if b.over {
 		return
 	}
-	b.timer = time.AfterFunc(b.pause, b.look)
-	b.pause = min(2*b.pause, probeEvery)
+	period := b.period.Load()
+	b.timer = time.AfterFunc(pause, func() { b.look(period) })
 }
 
-// look tries one record, of the next shard that has one.
-func (b *circuit) look() {
+// look grants one attempt, at a record of the next shard that has one.
+func (b *circuit) look(period int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.open() || b.over {
+	if period != b.period.Load() || b.over {
 		return
 	}
 	now := time.Now()
 	if now.After(b.asked) && (b.probes == 0 || b.probes < maxProbes && now.Sub(b.begun) >= slowProbe) {
 		for range b.shards {
-			b.turn = (b.turn + 1) % len(b.shards)
-			if b.shards[b.turn].tryOne() {
+			b.last = (b.last + 1) % len(b.shards)
+			if b.shards[b.last].tryOne() {
+				b.granted = true
 				break
 			}
 		}
 	}
-	b.arm()
+	b.pause = min(2*b.pause, probeEvery)
+	b.arm(b.pause)
 }
 
 // join adds a shard until leave is called.
@@ -316,7 +341,7 @@ func (b *circuit) join(s *Shard) (leave func()) {
 				break
 			}
 		}
-		b.turn = 0
+		b.last = 0
 	}
 }
 

@@ -26,9 +26,23 @@ func newBreaker(t *testing.T) *circuit {
 	return b
 }
 
+// grant gives a turn while it is open.
+func (b *circuit) grant() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.granted = b.open()
+}
+
+// try begins an attempt, in a turn of its own while it is open.
+func (b *circuit) try() int64 {
+	b.grant()
+	period, _ := b.begin()
+	return period
+}
+
 // attempt is one that begins and ends at once.
 func (b *circuit) attempt(line uint64, first bool, err error) bool {
-	return b.ended(b.begin(), line, first, err).uncounted
+	return b.ended(b.try(), line, first, err).uncounted
 }
 
 func TestAnOutageIsWhatSeveralKeysTellWithNoOtherAnswerAmongThem(t *testing.T) {
@@ -158,7 +172,7 @@ func TestAnAnswerOfBeforeTheOutageDoesNotEndIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBreaker(t)
-		early := b.begin()
+		early := b.try()
 		for line := range uint64(outageKeys) {
 			b.attempt(line, true, down{})
 		}
@@ -215,9 +229,10 @@ func TestOneAtATimeIsTriedAndNotBeforeTheEndpointWantsIt(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := opened(t)
 				e := &counter{b: b, since: time.Now(), err: c.err, hang: c.hang}
-				idle := &Shard{paused: ordered | heldBack, engine: &counter{b: b}}
-				s := &Shard{paused: heldBack, engine: e, turn: true}
-				s.calm = make(chan struct{}) // nothing parked is tried
+				idle, s := within(nil, nil, nil), within(nil, nil, nil)
+				idle.paused, idle.engine = ordered|heldBack, &counter{b: b}
+				s.paused, s.engine = heldBack, e
+				s.quiesce() // nothing parked is tried
 				b.mu.Lock()
 				b.shards = []*Shard{idle, s}
 				b.mu.Unlock()

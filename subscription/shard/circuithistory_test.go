@@ -42,7 +42,7 @@ func TestCircuitCountsAgainstARecordWhileOthersAreAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBreaker(t)
 		defer b.end()
-		poison := func() verdict { return b.ended(b.begin(), 1, false, down{}) }
+		poison := func() verdict { return b.ended(b.try(), 1, false, down{}) }
 		for i := range 5 {
 			if v := poison(); !v.uncounted || v.tries != i+1 {
 				t.Errorf("try %d, with nobody answered: %+v", i+1, v)
@@ -68,7 +68,7 @@ func TestCircuitCountsAgainstARecordWhileOthersAreAnswered(t *testing.T) {
 		for line := range uint64(9) {
 			b.absolve(line)
 		}
-		if !b.calm.Load() {
+		if !b.healthy.Load() {
 			t.Error("it suspects somebody, and nothing fails")
 		}
 	})
@@ -104,7 +104,12 @@ func TestCircuitHistories(t *testing.T) {
 			case 0:
 				down0 = !down0
 			case 1, 2, 3, 4:
-				running = append(running, begun{b.begin(), rapid.Uint64Range(0, lines-1).Draw(t, "line")})
+				if _, ok := b.begin(); ok && b.open() {
+					t.Fatal("an attempt begins without a turn while it is open")
+				} else if ok {
+					b.forget(0)
+				}
+				running = append(running, begun{b.try(), rapid.Uint64Range(0, lines-1).Draw(t, "line")})
 			case 5: // its shard is lost
 				if k := len(running); k > 0 {
 					b.forget(running[k-1].at)
@@ -119,6 +124,8 @@ func TestCircuitHistories(t *testing.T) {
 				running = append(running[:i], running[i+1:]...)
 				var err error
 				switch {
+				case down0 && rapid.IntRange(0, 4).Draw(t, "unreached") == 0:
+					err = cut{} // opens it at once
 				case down0 || a.line == poison:
 					err = down{}
 				case rapid.IntRange(0, 4).Draw(t, "broken") == 0:

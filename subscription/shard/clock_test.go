@@ -3,7 +3,6 @@ package shard
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -12,13 +11,12 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
-	"github.com/ringfence/ringfence/commitlog/memlog"
 	"github.com/ringfence/ringfence/dispatch"
 )
 
 // settable is a shard on a host whose clock is ahead by what off says, and what its handler is called with.
 type settable struct {
-	*Shard
+	*atWork
 	off   atomic.Int64
 	once  atomic.Bool // it is set right after one more look
 	began time.Time
@@ -31,48 +29,35 @@ type call struct {
 }
 
 // onAHost runs a shard until the test ends. Its handler refuses the second attempt at a record.
-func onAHost(t *testing.T, ahead time.Duration) (*settable, context.Context) {
+func onAHost(t *testing.T, ahead time.Duration) *settable {
 	t.Helper()
-	log := memlog.New()
 	h := &settable{began: time.Now(), calls: make(chan call, 99)}
 	h.off.Store(int64(ahead))
-	h.Shard = New(Config{
-		Name: "billing", Set: "k3m9q2xt", Retry: policy(time.Minute, time.Minute, 0, 9),
-		Journal: newTopic(t, log, "journal"), Dead: newTopic(t, log, "dead"), Epoch: 1, Logger: slog.New(slog.DiscardHandler),
-		Handler: func(_ context.Context, r *dispatch.Record) error {
-			h.calls <- call{string(r.Key), time.Since(h.began)}
-			if r.Attempt <= 2 && len(r.Headers) == 0 {
-				return errors.New("not yet")
-			}
-			return nil
-		},
+	h.atWork = begin(t, policy(time.Minute, time.Minute, 0, 9), nil, func(_ context.Context, r *dispatch.Record) error {
+		h.calls <- call{string(r.Key), time.Since(h.began)}
+		if r.Attempt <= 2 && len(r.Headers) == 0 {
+			return errors.New("not yet")
+		}
+		return nil
 	})
-	h.clock.day = func() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.clock = clock{day: func() time.Time {
 		off := h.off.Load()
 		if h.once.Swap(false) {
 			h.off.Store(0)
 		}
 		return time.Now().Add(time.Duration(off))
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	over := make(chan error, 1)
-	go func() { over <- h.Run(ctx) }()
-	<-h.Started()
-	t.Cleanup(func() {
-		stop()
-		if err := <-over; err != nil {
-			t.Error(err)
-		}
-	})
-	return h, ctx
+	}}
+	return h
 }
 
 // fail parks a record that has failed once and is to be tried again in a minute.
-func (h *settable) fail(ctx context.Context, t *testing.T, offset int64, key string) {
-	t.Helper()
+func (h *settable) fail(offset int64, key string) {
+	h.t.Helper()
 	r := &dispatch.Record{Attempt: 1, Record: commitlog.Record{Offset: offset, Key: []byte(key)}}
-	if err := h.Held(ctx, r, dispatch.Held{Attempts: 1, Since: time.Now(), Next: time.Now().Add(time.Minute), Err: errors.New("no"), Why: dispatch.HeldLong}); err != nil {
-		t.Fatal(err)
+	if err := h.Held(h.t.Context(), r, dispatch.Held{Attempts: 1, Since: time.Now(), Next: time.Now().Add(time.Minute), Err: errors.New("no"), Why: dispatch.HeldLong}); err != nil {
+		h.t.Fatal(err)
 	}
 }
 
@@ -93,11 +78,11 @@ func (h *settable) until(after time.Duration) (calls []call) {
 func TestAClockThatIsSetBackHoldsUpNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h, ctx := onAHost(t, 24*time.Hour)
-		h.fail(ctx, t, 0, "a")
+		h := onAHost(t, 24*time.Hour)
+		h.fail(0, "a")
 		time.Sleep(20 * time.Second)
 		h.off.Store(0)
-		h.fail(ctx, t, 1, "b")
+		h.fail(1, "b")
 		if got, want := h.until(85*time.Second), []call{{"a", time.Minute}, {"b", 80 * time.Second}}; !slices.Equal(got, want) {
 			t.Errorf("the next attempts were %v; expected %v", got, want)
 		}
@@ -114,11 +99,11 @@ func TestAClockThatIsSetBackHoldsUpNothing(t *testing.T) {
 func TestAClockThatIsSetBackAmidAParkingHoldsUpNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h, ctx := onAHost(t, 0)
+		h := onAHost(t, 0)
 		synctest.Wait()
 		h.once.Store(true)
 		h.off.Store(int64(24 * time.Hour))
-		h.fail(ctx, t, 0, "a")
+		h.fail(0, "a")
 		if got, want := h.until(90*time.Second), []call{{"a", time.Minute}}; !slices.Equal(got, want) {
 			t.Errorf("the next attempts were %v; expected %v", got, want)
 		}
@@ -148,16 +133,9 @@ func TestManySmallStepsBackAreOne(t *testing.T) {
 func TestADelayIsOfTheTimeOfDay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h, ctx := onAHost(t, 0)
-		later := func(offset int64, key string, after time.Duration) {
-			at := h.began.Add(after).UTC().AppendFormat(nil, time.RFC3339Nano)
-			r := &dispatch.Record{Attempt: 1, Record: commitlog.Record{Offset: offset, Key: []byte(key), Headers: []commitlog.Header{{Name: NotBefore, Value: at}}}}
-			if err := h.Handle(ctx, r); err != nil {
-				t.Fatal(err)
-			}
-		}
-		later(0, "soon", 10*time.Minute)
-		later(1, "late", 10*time.Hour)
+		h := onAHost(t, 0)
+		h.later(0, "soon", 10*time.Minute)
+		h.later(1, "late", 10*time.Hour)
 		time.Sleep(5 * time.Minute)
 		h.off.Store(-int64(time.Hour)) // it is set back by an hour
 		if got, want := h.until(2*time.Hour), []call{{"soon", 70 * time.Minute}}; !slices.Equal(got, want) {

@@ -3,7 +3,6 @@ package shard
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -41,42 +40,28 @@ func TestShardPushesBackWhileDeadLettersAreCopied(t *testing.T) {
 		const records = 3000
 		log := commitlog.New(slowDead{memlog.NewStore(nil).Driver()})
 		var attempts atomic.Int64
-		s := New(Config{
-			Name: "billing", Set: "k3m9q2xt", Retry: policy(time.Second, time.Minute, 0, 1),
-			Journal: newTopic(t, log, "journal"), Dead: newTopic(t, log, "dead"), Epoch: 1, Logger: quiet(),
-			Handler: func(context.Context, *dispatch.Record) error {
-				attempts.Add(1)
-				return errors.New("no")
-			},
+		s := beginIn(t, log, policy(time.Second, time.Minute, 0, 1), nil, func(context.Context, *dispatch.Record) error {
+			attempts.Add(1)
+			return errors.New("no")
 		})
-		ctx, stop := context.WithCancel(t.Context())
-		over := make(chan error, 1)
-		go func() { over <- s.Run(ctx) }() // joined below
-		<-s.Started()
-		at := time.Now().Add(time.Hour).UTC().AppendFormat(nil, time.RFC3339Nano)
-		for offset := range int64(records) {
-			r := &dispatch.Record{Attempt: 1, Record: commitlog.Record{Offset: offset, Key: fmt.Append(nil, offset), Headers: []commitlog.Header{{Name: NotBefore, Value: at}}}}
-			if err := s.Handle(ctx, r); err != nil {
-				t.Fatal(err)
-			}
-		}
+		s.delay(records, time.Hour)
 		most := 0
 		for range 90 * 60 {
 			time.Sleep(time.Second)
 			s.mu.Lock()
-			most = max(most, len(s.copies))
+			most = max(most, len(s.letters))
 			s.mu.Unlock()
 		}
 		select {
-		case err := <-over:
-			t.Fatalf("the shard ended: %v", err)
+		case <-s.over:
+			t.Fatalf("the shard ended: %v", s.ended())
 		default:
 		}
 		if n := attempts.Load(); n != records {
 			t.Errorf("%d attempts at %d records; expected one each", n, records)
 		}
 		j := Journals{Set: "k3m9q2xt", Shards: 1, Journal: s.cfg.Journal, Dead: s.cfg.Dead}
-		items, err := j.Items(ctx, 0)
+		items, err := j.Items(t.Context(), 0)
 		for i := range items {
 			if !items[i].Dead {
 				t.Fatalf("record %d is no dead letter", items[i].Offset)
@@ -85,12 +70,8 @@ func TestShardPushesBackWhileDeadLettersAreCopied(t *testing.T) {
 		if err != nil || len(items) != records {
 			t.Errorf("%d dead letters, %v; expected %d", len(items), err, records)
 		}
-		if limit := mostCopies + s.cfg.Concurrency; most > limit {
+		if limit := mostLetters + parkedAtOnce; most > limit {
 			t.Errorf("%d dead letters waited for their copies; expected at most %d", most, limit)
-		}
-		stop()
-		if err := <-over; err != nil {
-			t.Error(err)
 		}
 	})
 }

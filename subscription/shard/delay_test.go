@@ -2,14 +2,12 @@ package shard
 
 import (
 	"context"
-	"log/slog"
 	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
-	"github.com/ringfence/ringfence/commitlog/memlog"
 	"github.com/ringfence/ringfence/dispatch"
 )
 
@@ -18,26 +16,17 @@ func TestADelayIsKeptHoweverLongItIs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const delay = 100*time.Hour + 7*time.Millisecond
-		log := memlog.New()
 		began, calls := time.Now(), make(chan time.Duration, 9)
-		s := New(Config{
-			Name: "billing", Set: "k3m9q2xt", Retry: policy(time.Second, time.Minute, 0, 1),
-			Journal: newTopic(t, log, "journal"), Dead: newTopic(t, log, "dead"), Epoch: 1, Logger: slog.New(slog.DiscardHandler),
-			Handler: func(_ context.Context, r *dispatch.Record) error {
-				if r.Attempt == 1 {
-					calls <- time.Since(began)
-				}
-				return nil
-			},
+		s := begin(t, policy(time.Second, time.Minute, 0, 1), nil, func(_ context.Context, r *dispatch.Record) error {
+			if r.Attempt == 1 {
+				calls <- time.Since(began)
+			}
+			return nil
 		})
-		ctx, stop := context.WithCancel(t.Context())
-		over := make(chan error, 1)
-		go func() { over <- s.Run(ctx) }()
-		<-s.Started()
 		r := &dispatch.Record{Attempt: 1, Record: commitlog.Record{
 			Key: []byte("k"), Headers: []commitlog.Header{{Name: NotBefore, Value: []byte(began.Add(delay).UTC().Format(time.RFC3339Nano))}},
 		}}
-		if err := s.Handle(ctx, r); err != nil {
+		if err := s.Handle(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(delay + time.Minute)
@@ -49,17 +38,13 @@ func TestADelayIsKeptHoweverLongItIs(t *testing.T) {
 			t.Errorf("delivered after %s; expected %s", at, delay)
 		}
 		r.Headers[0].Value = time.Now().Add(time.Hour).UTC().AppendFormat(nil, time.RFC3339) // as for an heir whose clock is behind
-		if err := s.Handle(ctx, r); err != nil {
+		if err := s.Handle(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()
 		if len(calls) != 0 {
 			t.Error("delivered once more when it was read again after its end")
-		}
-		stop()
-		if err := <-over; err != nil {
-			t.Error(err)
 		}
 	})
 }
@@ -72,7 +57,7 @@ func TestOfSeveralTimesTheLastCounts(t *testing.T) {
 		return commitlog.Header{Name: NotBefore, Value: strconv.AppendInt(nil, now.Add(d).UnixMilli(), 10)}
 	}
 	for _, last := range []time.Duration{-time.Hour, time.Hour} {
-		at, err := notBefore(&commitlog.Record{Headers: []commitlog.Header{later(24 * time.Hour), later(last), {Name: "other"}}}, now)
+		at, err := notBefore(&commitlog.Record{Headers: []commitlog.Header{later(24 * time.Hour), later(last), {Name: "other"}}}, time.Now)
 		if due := now.Add(last).UnixMilli(); err != nil || at.IsZero() != (last < 0) || last > 0 && at.UnixMilli() != due {
 			t.Errorf("%s, %v; expected %s", at, err, time.UnixMilli(due))
 		}
@@ -83,15 +68,12 @@ func TestOfSeveralTimesTheLastCounts(t *testing.T) {
 func TestARedriveDeliversARecordWhoseTimeMakesNoSense(t *testing.T) {
 	t.Parallel()
 	calls := 0
-	s := New(Config{
-		Logger:  slog.New(slog.DiscardHandler),
-		Handler: func(context.Context, *dispatch.Record) error { calls++; return nil },
-	})
+	s := within(nil, nil, func(context.Context, *dispatch.Record) error { calls++; return nil })
 	r := &dispatch.Record{Attempt: 1, Record: commitlog.Record{Headers: []commitlog.Header{{Name: NotBefore, Value: []byte("tomorrow")}}}}
-	if err := s.parked(t.Context(), r, 0); !dispatch.IsPermanent(err) || calls != 0 {
+	if err := s.parked(t.Context(), r, 0, permit{}); !dispatch.IsPermanent(err) || calls != 0 {
 		t.Errorf("%v after %d calls; expected it to be given up", err, calls)
 	}
-	if err := s.parked(t.Context(), r, 1); err != nil || calls != 1 {
+	if err := s.parked(t.Context(), r, 1, permit{}); err != nil || calls != 1 {
 		t.Errorf("%v after %d calls; expected it to be delivered", err, calls)
 	}
 }

@@ -11,26 +11,32 @@ import (
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
-// deliver calls the handler, and tells the circuit the outcome. It waits for the answer to a parked record:
-// its goroutine has nothing else to do.
-func (s *Shard) deliver(ctx context.Context, r *dispatch.Record, parked bool) error {
-	b := s.cfg.Limits.ofCircuit()
-	if b == nil {
-		return s.ask(ctx, r, parked)
+// deliver makes an attempt within the limits. It waits for the answer to a parked record: its goroutine has nothing
+// else to do.
+func (s *Shard) deliver(ctx context.Context, r *dispatch.Record, p permit, parked bool) error {
+	if err := s.acquire(ctx, &p); err != nil {
+		return err
 	}
-	began, returned := b.begin(), false
+	returned, late := false, false
 	defer func() {
-		if !returned { // it panicked: that is no outage
-			b.ended(began, s.line(r), false, nil)
+		if !returned && p.circuit != nil { // it panicked: that is no outage
+			p.ended(s.line(r), false, nil)
+		}
+		if !late {
+			p.release()
 		}
 	}()
 	err := s.ask(ctx, r, parked)
 	returned = true
-	if err == nil && r.Late() {
-		r.Then(func(err error) error { return s.judged(ctx, began, r, err) })
+	if late = err == nil && r.Late(); late {
+		held := p
+		r.Then(func(err error) error {
+			defer held.release()
+			return s.judged(ctx, &held, r, err)
+		})
 		return nil
 	}
-	return s.judged(ctx, began, r, err)
+	return s.judged(ctx, &p, r, err)
 }
 
 // ask calls the handler.
@@ -55,19 +61,25 @@ func (s *Shard) ask(ctx context.Context, r *dispatch.Record, parked bool) error 
 // answerGrace is how long a cancelled attempt at a parked record waits for its answer.
 const answerGrace = 5 * time.Second
 
-// judged tells the circuit the outcome of an attempt that began at.
-func (s *Shard) judged(ctx context.Context, began int64, r *dispatch.Record, err error) error {
-	b := s.cfg.Limits.ofCircuit()
-	if ctx.Err() != nil && err != nil {
-		b.forget(began) // its outcome is unknown
+// ended gives the circuit the outcome of the attempt.
+func (p *permit) ended(line uint64, first bool, err error) verdict {
+	b := p.circuit
+	p.circuit = nil
+	return b.ended(p.period, line, first, err)
+}
+
+// judged tells the limits of the subscription the outcome of an attempt. A cancelled one has none.
+func (s *Shard) judged(ctx context.Context, p *permit, r *dispatch.Record, err error) error {
+	b := p.circuit
+	if b == nil || ctx.Err() != nil && err != nil {
 		return err
 	}
 	var line uint64
-	if err != nil || !b.calm.Load() {
+	if err != nil || !b.healthy.Load() {
 		line = s.line(r)
 	}
-	v := b.ended(began, line, r.Attempt == 1, err)
-	if t := s.cfg.Limits.ofRate(); t != nil {
+	v := p.ended(line, r.Attempt == 1, err)
+	if t := s.cfg.Own.ofRate(); t != nil {
 		if v.uncounted && b.open() {
 			t.outage()
 		} else {
@@ -88,7 +100,7 @@ func (s *Shard) judged(ctx context.Context, began int64, r *dispatch.Record, err
 func (s *Shard) line(r *dispatch.Record) uint64 { return s.lineOf(s.key(r.Key), originOf(r)) }
 
 func (s *Shard) lineOf(key []byte, o core.Origin) uint64 {
-	b := s.cfg.Limits.ofCircuit()
+	b := s.cfg.Own.ofCircuit()
 	switch {
 	case b == nil:
 		return 0

@@ -104,28 +104,31 @@ func fitting(batch []commitlog.Record) int {
 	return len(batch)
 }
 
-// copyAll stores the payloads of dead letters.
-func (s *Shard) copyAll(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-s.copying:
-		}
-		for c := s.nextCopy(); c != nil; c = s.nextCopy() {
-			if !s.copyDead(ctx, *c) {
+// writeDead stores the payloads of dead letters, and what was ordered about them, in the order in which the core
+// wants it.
+func (s *Shard) writeDead(ctx context.Context) {
+	for ok := true; ok; {
+		switch e := s.nextLetter().(type) {
+		case core.Copy:
+			ok = s.copyDead(ctx, e)
+		case core.Note:
+			ok = s.note(ctx, &e)
+		default:
+			select {
+			case <-ctx.Done():
 				return
+			case <-s.writing:
 			}
 		}
 	}
 }
 
-// nextCopy returns the next one to copy, or nil.
-func (s *Shard) nextCopy() (next *core.Copy) {
+// nextLetter returns what is to be written next, or nil.
+func (s *Shard) nextLetter() (next core.Effect) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.copies) > 0 {
-		next, s.copies[0], s.copies = s.copies[0], nil, s.copies[1:]
+	if len(s.letters) > 0 {
+		next, s.letters[0], s.letters = s.letters[0], nil, s.letters[1:]
 	}
 	return next
 }
@@ -166,8 +169,9 @@ func (s *Shard) source(ctx context.Context, p core.Payload, o core.Origin) (comm
 		defer s.mu.Unlock()
 		w := s.pending[o]
 		if w == nil {
-			s.endLocked(fmt.Errorf("the record %v that is to be parked is gone: %w", o, errMoved))
-			return commitlog.Record{}, errMoved
+			err := fmt.Errorf("the record %v that is to be parked is gone: no handler waits for it", o)
+			s.endLocked(err)
+			return commitlog.Record{}, err
 		}
 		return w.rec, nil
 	}

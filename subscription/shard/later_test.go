@@ -15,7 +15,7 @@ func TestAnAnswerForAParkedRecordOfALostShardIsTold(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		ctx, lose := context.WithCancel(t.Context())
 		var told error
-		s := &Shard{cfg: Config{Handler: func(_ context.Context, r *dispatch.Record) error {
+		s := within(nil, nil, func(_ context.Context, r *dispatch.Record) error {
 			l := dispatch.NewLater(r)
 			r.AnswerLater(l)
 			if lost {
@@ -23,7 +23,7 @@ func TestAnAnswerForAParkedRecordOfALostShardIsTold(t *testing.T) {
 			}
 			told = l.Answer(nil)
 			return nil
-		}}}
+		})
 		if err := s.ask(ctx, &dispatch.Record{}, true); err != nil || lost != errors.Is(told, fault.Fenced) || !lost && told != nil {
 			t.Errorf("lost %t: the answer was taken as %v; expected ErrFenced when it is lost", lost, told)
 		}

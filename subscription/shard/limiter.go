@@ -1,7 +1,6 @@
 package shard
 
 import (
-	"context"
 	"log/slog"
 	"sync"
 
@@ -117,7 +116,7 @@ func (l *Limiter) End() {
 	}
 }
 
-// ofCircuit and ofRate are nil where there is none.
+// ofCircuit, ofRate and ofSlots are nil where there is none.
 func (l *Limiter) ofCircuit() *circuit {
 	if l == nil {
 		return nil
@@ -132,16 +131,12 @@ func (l *Limiter) ofRate() *rate {
 	return l.rate
 }
 
-// take takes a slot, as slots.take does.
-func (l *Limiter) take(ctx context.Context) (taken *slots, waited bool, _ error) {
+func (l *Limiter) ofSlots() *slots {
 	if l == nil {
-		return nil, false, nil
+		return nil
 	}
-	return l.slots.take(ctx)
+	return &l.slots
 }
-
-// full reports whether a new attempt would have to wait for a slot.
-func (l *Limiter) full() bool { return l != nil && l.slots.taken() }
 
 // here returns this process's part of an endpoint's limits; nil: there are none.
 func (l *Limiter) here() *protocol.EndpointPart {

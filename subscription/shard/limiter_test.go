@@ -14,8 +14,8 @@ import (
 // aims has a process begin what it may at an endpoint, for a shard of that part of a subscription.
 func (g *greedy) aims(at *Limiter, part float64) (leave func()) {
 	e := &eager{g: g, may: make(chan bool, 64)}
-	s := &Shard{cfg: Config{Endpoint: at}, engine: e}
-	s.st = New(Config{Logger: quiet()}).st
+	s := within(nil, at, nil)
+	s.engine = e
 	unjoin := at.Join(s, part)
 	over := make(chan struct{})
 	go e.run(s, over)
@@ -61,7 +61,7 @@ func TestAllSubscriptionsTogetherKeepToTheConcurrencyOfTheirEndpoint(t *testing.
 	at.SetSubscriptions(3)
 	s := make([]*Shard, 4)
 	for i := range s {
-		s[i] = New(Config{Endpoint: at, Logger: quiet()})
+		s[i] = within(nil, at, nil)
 	}
 	has := func(what string, want int) {
 		t.Helper()
@@ -81,11 +81,11 @@ func TestAllSubscriptionsTogetherKeepToTheConcurrencyOfTheirEndpoint(t *testing.
 	at.SetSubscriptions(2)
 	has("two", 10)
 	for range 10 {
-		if _, waited, err := at.take(t.Context()); waited || err != nil {
+		if _, waited, err := at.slots.take(t.Context()); waited || err != nil {
 			t.Fatal(waited, err)
 		}
 	}
-	if _, _, err := at.take(deadline(t)); err == nil {
+	if _, _, err := at.slots.take(deadline(t)); err == nil {
 		t.Error("an eleventh began")
 	}
 }
@@ -95,7 +95,7 @@ func TestAllPartsTogetherAreAllThatAnEndpointTakes(t *testing.T) {
 	t.Parallel()
 	at := NewEndpoint(0, 10)
 	for range 10 {
-		at.Join(New(Config{Endpoint: at, Logger: quiet()}), 0.1)
+		at.Join(within(nil, at, nil), 0.1)
 	}
 	if got := at.slots.atMost(1000); got != 10 {
 		t.Errorf("ten tenths of 10 are %d", got)
@@ -108,7 +108,7 @@ func TestAnEndpointWithoutSubscriptionsKeepsItsLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at := NewEndpoint(100, 10)
 		defer at.End()
-		s := New(Config{Endpoint: at, Logger: quiet()})
+		s := within(nil, at, nil)
 		defer at.Join(s, 1)()
 		at.SetSubscriptions(0)
 		if got := at.slots.atMost(1000); got != 10 {
@@ -116,7 +116,7 @@ func TestAnEndpointWithoutSubscriptionsKeepsItsLimits(t *testing.T) {
 		}
 		began := 0
 		for range 10_000 {
-			if s.mayBegin(false) {
+			if s.takeTokens(new(permit)) {
 				began++
 			}
 			time.Sleep(time.Millisecond)
@@ -133,7 +133,7 @@ func TestATokenIsNotLostWhenTheEndpointHasNone(t *testing.T) {
 		defer own.end()
 		defer at.End()
 		own.set(100)
-		s := New(Config{Limits: &Limiter{rate: own}, Endpoint: at, Logger: quiet()})
+		s := within(&Limiter{rate: own}, at, nil)
 		defer own.join(s, 1)()
 		defer at.Join(s, 1)()
 		time.Sleep(10 * time.Second)
@@ -144,7 +144,7 @@ func TestATokenIsNotLostWhenTheEndpointHasNone(t *testing.T) {
 			return own.tokens
 		}
 		before := had()
-		if !s.mayBegin(false) || s.mayBegin(false) {
+		if s.acquire(t.Context(), new(permit)) != nil || s.acquire(t.Context(), new(permit)) == nil {
 			t.Fatal("want one attempt, as the endpoint takes one in a second")
 		}
 		if got := before - had(); got != 1 {
@@ -161,30 +161,30 @@ func TestATokenOfTheEndpointIsNoneOfTheSubscription(t *testing.T) {
 		defer own.end()
 		defer at.End()
 		own.set(1)
-		s := New(Config{Limits: &Limiter{rate: own}, Endpoint: at, Logger: quiet()})
+		s := within(&Limiter{rate: own}, at, nil)
 		defer own.join(s, 1)()
 		defer at.Join(s, 1)()
 		time.Sleep(2 * time.Second)
-		s.paidFor(at.ofRate().why).Add(1)
-		if !s.mayBegin(true) || !at.ofRate().take() {
+		ofOwn, ofEndpoint := permit{tokens: [2]*rate{0: own}}, permit{tokens: [2]*rate{1: at.rate}}
+		p := ofEndpoint
+		if !s.takeTokens(&p) || !at.rate.take() {
 			t.Fatal("a record that had a token of the endpoint took another, or did not begin")
 		}
-		s.paidFor(at.ofRate().why).Add(1)
-		if s.mayBegin(true) {
-			t.Error("it began beyond the rate of the subscription, by a token of the endpoint")
+		p = ofEndpoint
+		if err := s.acquire(t.Context(), &p); !errors.Is(err, errNoToken) {
+			t.Errorf("%v; it began beyond the rate of the subscription, by a token of the endpoint", err)
 		}
-		if !at.ofRate().take() || s.paidFor(at.ofRate().why).Load() != 0 {
+		if !at.rate.take() || p != (permit{}) {
 			t.Error("it keeps its token of the endpoint, for which others wait")
 		}
-		s.paidFor(own.why).Add(1)
-		if s.mayBegin(true) {
-			t.Error("it began beyond the rate of the endpoint, by a token of the subscription")
+		p = ofOwn
+		if err := s.acquire(t.Context(), &p); !errors.Is(err, errNoToken) {
+			t.Errorf("%v; it began beyond the rate of the endpoint, by a token of the subscription", err)
 		}
 	})
 }
 
-// A parked record that is not attempted after all leaves the tokens that it was given to others, at once; those of
-// another one it leaves alone.
+// A parked record that is not attempted after all leaves the tokens that it was given to others, at once.
 func TestAParkedRecordThatDoesNotBeginLeavesItsTokensToOthers(t *testing.T) {
 	t.Parallel()
 	over, end := context.WithCancel(t.Context())
@@ -197,38 +197,30 @@ func TestAParkedRecordThatDoesNotBeginLeavesItsTokensToOthers(t *testing.T) {
 		}
 		return taken
 	}
-	for what, attempt := range map[string]func(*testing.T, *Shard, *dispatch.Record) error{
-		"as it waited for a slot": func(t *testing.T, s *Shard, r *dispatch.Record) error {
+	for what, attempt := range map[string]func(*testing.T, *Shard, *dispatch.Record, permit) error{
+		"as it waited for a slot": func(t *testing.T, s *Shard, r *dispatch.Record, p permit) error {
 			take(t, s.slots.take)
-			return s.parked(over, r, 0)
+			return s.parked(over, r, 0, p)
 		},
-		"as it waited for one of the endpoint": func(t *testing.T, s *Shard, r *dispatch.Record) error {
-			take(t, s.cfg.Endpoint.take)
-			return s.parked(over, r, 0)
+		"as it waited for one of the endpoint": func(t *testing.T, s *Shard, r *dispatch.Record, p permit) error {
+			take(t, s.cfg.Endpoint.slots.take)
+			return s.parked(over, r, 0, p)
 		},
-		"as a pause came while it waited": func(t *testing.T, s *Shard, r *dispatch.Record) error {
+		"as a pause came while it waited": func(t *testing.T, s *Shard, r *dispatch.Record, p permit) error {
 			busy, answer := take(t, s.slots.take), make(chan error)
-			go func() { answer <- s.parked(t.Context(), r, 0) }() // received below
+			go func() { answer <- s.parked(t.Context(), r, 0, p) }() // received below
 			synctest.Wait()
 			s.SetPaused(true)
-			busy.give()
+			busy.release()
 			return <-answer
 		},
-		"as its time has not come": func(t *testing.T, s *Shard, r *dispatch.Record) error {
+		"as its time has not come": func(t *testing.T, s *Shard, r *dispatch.Record, p permit) error {
 			r.Headers = []commitlog.Header{{Name: NotBefore, Value: time.Now().Add(time.Hour).UTC().AppendFormat(nil, time.RFC3339Nano)}}
-			return s.parked(t.Context(), r, 0)
+			return s.parked(t.Context(), r, 0, p)
 		},
-		"as the filter can't be computed": func(t *testing.T, s *Shard, r *dispatch.Record) error {
+		"as the filter can't be computed": func(t *testing.T, s *Shard, r *dispatch.Record, p permit) error {
 			s.cfg.Filter = func(*dispatch.Record) (bool, error) { return false, errors.New("no number") }
-			return s.parked(t.Context(), r, 0)
-		},
-		"of another one": func(t *testing.T, s *Shard, r *dispatch.Record) error { // it is another one's that has them
-			busy := take(t, s.slots.take)
-			if err := s.bounded(over, r, false); err == nil {
-				t.Error("a new record began without a slot")
-			}
-			busy.give()
-			return s.bounded(t.Context(), r, false)
+			return s.parked(t.Context(), r, 0, p)
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -238,8 +230,7 @@ func TestAParkedRecordThatDoesNotBeginLeavesItsTokensToOthers(t *testing.T) {
 				defer own.end()
 				defer at.End()
 				own.set(1)
-				s := New(Config{Limits: &Limiter{rate: own}, Endpoint: at, Logger: quiet(),
-					Handler: func(context.Context, *dispatch.Record) error { return nil }})
+				s := within(&Limiter{rate: own}, at, func(context.Context, *dispatch.Record) error { return nil })
 				s.slots.bound(1)
 				defer own.join(s, 1)()
 				defer at.Join(s, 1)()
@@ -247,19 +238,8 @@ func TestAParkedRecordThatDoesNotBeginLeavesItsTokensToOthers(t *testing.T) {
 				if !own.take() || !at.ofRate().take() {
 					t.Fatal("there are no tokens to give")
 				}
-				s.paid.Add(1)
-				s.paidThere.Add(1)
-				if err := attempt(t, s, &dispatch.Record{Attempt: 1}); err == nil {
+				if err := attempt(t, s, &dispatch.Record{Attempt: 1}, permit{tokens: [2]*rate{own, at.rate}}); err == nil {
 					t.Error("it was attempted")
-				}
-				if what == "of another one" {
-					if s.paid.Load() != 1 || s.paidThere.Load() != 1 {
-						t.Error("a new record took the tokens of one that is parked")
-					}
-					return
-				}
-				if s.paid.Load() != 0 || s.paidThere.Load() != 0 {
-					t.Error("it keeps its tokens")
 				}
 				if !own.take() || !at.ofRate().take() {
 					t.Error("its tokens are nobody's")

@@ -16,36 +16,7 @@ import (
 // delivered twice. Before the owner acts on an order it stores its outcome with the dead letters: that stays when the
 // journal's beginning is dropped.
 
-// noteLocked hands a note on.
-func (s *Shard) noteLocked(n core.Note) {
-	s.notes = append(s.notes, n)
-	select {
-	case s.noting <- struct{}{}:
-	default:
-	}
-}
-
-// noteAll stores the outcomes with the dead letters, before they take effect.
-func (s *Shard) noteAll(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-s.noting:
-		}
-		s.mu.Lock()
-		notes := s.notes
-		s.notes = nil
-		s.mu.Unlock()
-		for i := range notes {
-			if !s.note(ctx, &notes[i]) {
-				return
-			}
-		}
-	}
-}
-
-// note stores one; false when ctx is over.
+// note stores the outcome of an order with the dead letters, before it takes effect; false when that is over.
 func (s *Shard) note(ctx context.Context, n *core.Note) bool {
 	err := s.again(ctx, "note of an order", func() error {
 		_, err := s.cfg.Dead.Append(ctx, s.cfg.Shard, []commitlog.Record{wrap(&n.Record, nil)}, nil)

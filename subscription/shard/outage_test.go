@@ -19,38 +19,23 @@ func TestParkedRecordsKeepTheirAttemptsInAnOutage(t *testing.T) {
 	t.Parallel()
 	for _, keys := range []int64{1, 2, 20, 200} {
 		synctest.Test(t, func(t *testing.T) {
-			log := memlog.New()
 			var away atomic.Bool
 			var delivered, tried atomic.Int64
 			limits := NewLimiter(quiet())
 			defer limits.End()
-			s := New(Config{
-				Name: "billing", Set: "k3m9q2xt", Retry: policy(time.Second, time.Minute, 0, 3), Limits: limits,
-				Journal: newTopic(t, log, "journal"), Dead: newTopic(t, log, "dead"), Epoch: 1, Logger: quiet(),
-				Handler: func(_ context.Context, r *dispatch.Record) error {
-					switch {
-					case away.Load():
-						tried.Add(1)
-						return down{}
-					case r.Attempt == 1:
-						return errors.New("broken") // an answer of the endpoint
-					}
-					delivered.Add(1)
-					return nil
-				},
-			})
-			defer limits.Join(s, 1)()
-			ctx, stop := context.WithCancel(t.Context())
-			over := make(chan error, 1)
-			go func() { over <- s.Run(ctx) }() // joined below
-			<-s.Started()
-			at := time.Now().Add(time.Minute).UTC().AppendFormat(nil, time.RFC3339Nano)
-			for offset := range keys {
-				r := &dispatch.Record{Attempt: 1, Record: commitlog.Record{Offset: offset, Key: fmt.Append(nil, offset), Headers: []commitlog.Header{{Name: NotBefore, Value: at}}}}
-				if err := s.Handle(ctx, r); err != nil {
-					t.Fatal(err)
+			s := begin(t, policy(time.Second, time.Minute, 0, 3), limits, func(_ context.Context, r *dispatch.Record) error {
+				switch {
+				case away.Load():
+					tried.Add(1)
+					return down{}
+				case r.Attempt == 1:
+					return errors.New("broken") // an answer of the endpoint
 				}
-			}
+				delivered.Add(1)
+				return nil
+			})
+			defer limits.Join(s.Shard, 1)()
+			s.delay(keys, time.Minute)
 			time.Sleep(time.Minute + 100*time.Millisecond) // each has failed once, and is tried again in half a second at the earliest
 			synctest.Wait()
 			away.Store(true)
@@ -64,10 +49,62 @@ func TestParkedRecordsKeepTheirAttemptsInAnOutage(t *testing.T) {
 			if n := delivered.Load(); n != keys {
 				t.Errorf("%d of %d records were delivered after the outage", n, keys)
 			}
-			stop()
-			if err := <-over; err != nil {
-				t.Error(err)
-			}
 		})
 	}
+}
+
+// What lies behind parked records makes no attempt: a turn that it takes is followed by another one at once, so an
+// endpoint that is back is found soon, however many records those are.
+func TestCircuitClosesSoonWhenManyRecordsLieBehindParkedOnes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const keys = 200
+		limits := NewLimiter(quiet())
+		defer limits.End()
+		main := newTopic(t, memlog.New(), "orders")
+		add := func(records ...commitlog.Record) {
+			if _, err := main.Append(t.Context(), 0, records, nil); err != nil {
+				t.Error(err)
+			}
+		}
+		var parked, behind []commitlog.Record
+		at := time.Now().Add(time.Hour).UTC().AppendFormat(nil, time.RFC3339Nano)
+		for key := range keys {
+			parked = append(parked, commitlog.Record{Key: fmt.Append(nil, key), Headers: []commitlog.Header{{Name: NotBefore, Value: at}}})
+			behind = append(behind, commitlog.Record{Key: fmt.Append(nil, key)})
+		}
+		add(append(parked, commitlog.Record{Key: []byte("sound")})...)
+		var tried atomic.Int64
+		s := begin(t, policy(time.Second, time.Minute, time.Second, 3), limits, func(context.Context, *dispatch.Record) error {
+			if tried.Add(1) > 1 {
+				return nil
+			}
+			add(behind...)
+			time.Sleep(time.Second) // they are read meanwhile
+			return cut{}
+		})
+		defer limits.Join(s.Shard, 1)()
+		e, err := dispatch.New(dispatch.Config{
+			Name: "0", Inputs: []dispatch.Input{{Source: dispatch.Partition(main, 0)}}, Concurrency: 1,
+			Handler: s.Handle, OnHeld: s.Held, Retry: s.cfg.Retry,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Uses(e)
+		over := make(chan error)
+		go func() { over <- e.Run(t.Context()) }() // received below
+		time.Sleep(time.Second + probeSoon*keys*2)
+		synctest.Wait()
+		if limits.circuit.period.Load() == 0 {
+			t.Error("the circuit did not open")
+		}
+		if n := tried.Load(); n != 2 || limits.circuit.open() {
+			t.Errorf("%d attempts, open %t; expected a second one, which closes the circuit", n, limits.circuit.open())
+		}
+		e.Drain()
+		if err := <-over; err != nil {
+			t.Error(err)
+		}
+	})
 }

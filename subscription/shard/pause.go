@@ -1,7 +1,5 @@
 package shard
 
-import "github.com/ringfence/ringfence/subscription/core"
-
 // Engine delivers the main records of a shard.
 type Engine interface {
 	Pause()
@@ -22,8 +20,8 @@ const (
 
 // Uses sets the engine of the shard, before that runs.
 func (s *Shard) Uses(e Engine) {
-	s.gate.Lock()
-	defer s.gate.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.engine = e
 	e.Limit(int(s.slots.most.Load()))
 	if s.paused != 0 {
@@ -36,8 +34,8 @@ func (s *Shard) Uses(e Engine) {
 func (s *Shard) SetPaused(paused bool) { s.setPaused(ordered, paused) }
 
 func (s *Shard) setPaused(why pauses, paused bool) {
-	s.gate.Lock()
-	defer s.gate.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	was := s.paused
 	if s.paused &^= why; paused {
 		s.paused |= why
@@ -45,7 +43,8 @@ func (s *Shard) setPaused(why pauses, paused bool) {
 	if (was != 0) == (s.paused != 0) {
 		return
 	}
-	s.do(func(st *core.State) { st.SetPaused(s.paused != 0) })
+	s.st.SetPaused(s.paused != 0)
+	signal(s.wake)
 	switch {
 	case s.engine == nil:
 	case s.paused != 0:
@@ -55,40 +54,48 @@ func (s *Shard) setPaused(why pauses, paused bool) {
 	}
 }
 
+// SetConcurrency bounds the attempts under way; 0: no bound. It may be called at any time, also before
+// Run; what is under way goes on to its end.
+func (s *Shard) SetConcurrency(most int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.slots.bound(most)
+	if s.engine != nil {
+		s.engine.Limit(most)
+	}
+	signal(s.wake)
+}
+
 // tryOne delivers one record although the circuit holds all back, in turns a parked one and one of the
 // main topic. False: there is none, or nothing may be delivered at all.
 func (s *Shard) tryOne() bool {
-	s.gate.Lock()
-	defer s.gate.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.paused != heldBack || s.engine == nil {
 		return false
 	}
-	if s.turn = !s.turn; s.turn {
-		return s.tryParked() || s.engine.TryOne()
+	if s.mainNext = !s.mainNext; s.mainNext {
+		return s.tryParked(permit{}) || s.engine.TryOne()
 	}
-	return s.engine.TryOne() || s.tryParked()
+	return s.engine.TryOne() || s.tryParked(permit{})
 }
 
-// tryParked is tryOne for parked records. It tries none that would wait for a slot: others could go meanwhile.
-func (s *Shard) tryParked() bool {
-	if s.slots.taken() || s.cfg.Endpoint.full() {
-		return false
-	}
+// tryPaid delivers one parked record with a token, although its rate holds all back.
+func (s *Shard) tryPaid(p permit, why pauses) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.calm != nil {
+	return s.paused == why && s.tryParked(p)
+}
+
+// tryParked hands one parked record out. It tries none that would wait for a slot: others could go meanwhile. The
+// caller holds mu.
+func (s *Shard) tryParked(p permit) bool {
+	if s.drained != nil || s.slots.taken() || s.cfg.Endpoint.ofSlots().taken() {
 		return false
 	}
 	s.st.SetPaused(false)
 	s.st.Due(s.nowLocked().UnixMilli(), 1)
 	s.st.SetPaused(true)
-	found := s.st.Effects()
-	for _, e := range found {
-		s.pumped = append(s.pumped, e.(core.Deliver)) // Due wants nothing else
-	}
-	select {
-	case s.kick <- struct{}{}:
-	default:
-	}
-	return len(found) > 0
+	signal(s.wake)
+	return s.takeDue(p)
 }

@@ -3,140 +3,103 @@ package shard
 import (
 	"context"
 	"sync/atomic"
-
-	"github.com/ringfence/ringfence/dispatch"
 )
 
-// underWay is what an attempt holds of the bounds of its subscription and its endpoint, and gives back.
-type underWay struct {
-	own, there *slots
-	running    *atomic.Int64 // counts it; nil: it is not counted
+// A permit is what one attempt has of the limits of its subscription and of its endpoint: a slot and a token of each,
+// and a place in a period of the circuit. acquire alone takes them, in one order; release gives back what is left,
+// once, however often it is called. A parked record may bring tokens that a rate has given it (rate.favour).
+type permit struct {
+	slots   [2]*slots // of the subscription and of the endpoint; nil: unbounded
+	tokens  [2]*rate  // the same, until the attempt begins
+	circuit *circuit  // until it knows the outcome
+	period  int64     // of it, in which the attempt began
+	running *atomic.Int64
 }
 
-// underWay counts an attempt that has its slots.
-func (s *Shard) underWay(own, there *slots) underWay {
-	u := underWay{own: own, there: there}
-	if s.limited() {
-		u.running = &s.stats.running
-		u.running.Add(1)
+// release gives back the slots, the tokens of an attempt that did not begin, and the turn of one with an unknown
+// outcome.
+func (p *permit) release() {
+	if p.running != nil {
+		p.running.Add(-1)
 	}
-	return u
-}
-
-func (u underWay) give() {
-	if u.running != nil {
-		u.running.Add(-1)
+	if p.circuit != nil {
+		p.circuit.forget(p.period)
 	}
-	u.there.give()
-	u.own.give()
+	for i := range p.slots {
+		p.slots[i].release()
+		p.tokens[i].refund()
+	}
+	*p = permit{}
 }
 
-// bounded delivers a record within the limits of the subscription. A record that has to wait for them is not
-// with a handler, and loses no attempt. Without limits it allocates nothing.
-func (s *Shard) bounded(ctx context.Context, r *dispatch.Record, parked bool) error {
-	own, waited, err := s.slots.take(ctx)
+// acquire completes the permit of an attempt, or returns why it may not begin, with all given back: then it was none.
+// A record that has to wait for a limit is not with a handler. Without limits it allocates nothing.
+func (s *Shard) acquire(ctx context.Context, p *permit) error {
+	err := s.takeSlots(ctx, p)
+	if err == nil && !s.takeTokens(p) {
+		err = errNoToken
+	}
+	if err == nil {
+		err = s.begin(p)
+	}
 	if err != nil {
-		s.unspent(parked)
-		return err
-	}
-	there, waitedThere, err := s.cfg.Endpoint.take(ctx)
-	if err != nil {
-		own.give()
-		s.unspent(parked)
-		return err
-	}
-	u, late := s.underWay(own, there), false
-	defer func() {
-		if !late {
-			u.give()
-		}
-	}()
-	if (waited || waitedThere) && s.idle() {
-		s.unspent(parked)
-		return errNoSlot
-	}
-	if !s.mayBegin(parked) {
-		return errNoToken
-	}
-	if u.running != nil {
-		s.stats.begun.Add(1)
-	}
-	err = s.deliver(ctx, r, parked)
-	if late = err == nil && r.Late(); late {
-		r.Then(func(err error) error {
-			u.give()
-			return err
-		})
+		p.release()
 	}
 	return err
 }
 
+// takeSlots takes the slots. One that had to wait for them looks whether anything may begin still.
+func (s *Shard) takeSlots(ctx context.Context, p *permit) error {
+	waited := false
+	for i, l := range [...]*slots{&s.slots, s.cfg.Endpoint.ofSlots()} {
+		taken, late, err := l.take(ctx)
+		if err != nil {
+			return err
+		}
+		p.slots[i] = taken
+		waited = waited || late
+	}
+	if waited && s.idle() {
+		return errNoSlot
+	}
+	return nil
+}
+
+// takeTokens takes the tokens that the permit lacks.
+func (s *Shard) takeTokens(p *permit) bool {
+	for i, t := range [...]*rate{s.cfg.Own.ofRate(), s.cfg.Endpoint.ofRate()} {
+		if t == nil || p.tokens[i] != nil {
+			continue
+		}
+		if !t.take() {
+			return false
+		}
+		p.tokens[i] = t
+	}
+	return true
+}
+
+// begin asks the circuit last, and uses the tokens up.
+func (s *Shard) begin(p *permit) error {
+	if b := s.cfg.Own.ofCircuit(); b != nil {
+		period, ok := b.begin()
+		if !ok {
+			return errOpen
+		}
+		p.circuit, p.period = b, period
+	}
+	p.tokens = [2]*rate{}
+	if s.limited() {
+		s.stats.begun.Add(1)
+		s.stats.running.Add(1)
+		p.running = &s.stats.running
+	}
+	return nil
+}
+
 // idle reports whether nothing may begin.
 func (s *Shard) idle() bool {
-	s.gate.Lock()
-	defer s.gate.Unlock()
-	if s.paused != 0 {
-		return true
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.calm != nil
-}
-
-// tryPaid delivers one parked record that has its token, although the rate holds all back.
-func (s *Shard) tryPaid(why pauses) bool {
-	s.gate.Lock()
-	defer s.gate.Unlock()
-	if s.paused != why || !s.tryParked() {
-		return false
-	}
-	s.paidFor(why).Add(1)
-	return true
-}
-
-// paidFor counts the tokens of a rate that parked records have.
-func (s *Shard) paidFor(why pauses) *atomic.Int64 {
-	if why == crowded {
-		return &s.paidThere
-	}
-	return &s.paid
-}
-
-// mayBegin reports whether the rates of the subscription and of its endpoint allow an attempt.
-func (s *Shard) mayBegin(parked bool) bool {
-	own := s.cfg.Limits.ofRate()
-	if !s.allows(own, parked) {
-		s.unspent(parked)
-		return false
-	}
-	if there := s.cfg.Endpoint.ofRate(); !s.allows(there, parked) {
-		own.refund()
-		return false
-	}
-	return true
-}
-
-func (s *Shard) allows(t *rate, parked bool) bool {
-	return t == nil || parked && spend(s.paidFor(t.why)) || t.take()
-}
-
-// spend spends a token of tryPaid, if there is one.
-func spend(paid *atomic.Int64) bool {
-	for n := paid.Load(); n > 0; n = paid.Load() {
-		if paid.CompareAndSwap(n, n-1) {
-			return true
-		}
-	}
-	return false
-}
-
-// unspent takes back the tokens of a parked record that is not attempted after all. They may be those of another
-// record, which then asks as any does. Kept, they would come on top of the rate one day.
-func (s *Shard) unspent(parked bool) {
-	if own := s.cfg.Limits.ofRate(); parked && own != nil && spend(&s.paid) {
-		own.refund()
-	}
-	if there := s.cfg.Endpoint.ofRate(); parked && there != nil && spend(&s.paidThere) {
-		there.refund()
-	}
+	return s.paused != 0 || s.drained != nil
 }

@@ -178,13 +178,18 @@ func (t *rate) unbar(now time.Time) {
 }
 
 // favour delivers one parked record, of any shard, before all go on; with one token only, every second time.
-// The main topic would always be quicker: it need not be read again. The caller holds mu.
+// The main topic would always be quicker: it need not be read again. The record's permit has the token. The caller
+// holds mu.
 func (t *rate) favour() {
 	if t.parked = !t.parked; !t.bounded() || !t.parked && t.tokens < 2 {
 		return
 	}
+	var p permit
+	if p.tokens[0] = t; t.why == crowded {
+		p.tokens = [2]*rate{1: t}
+	}
 	for s := range t.shards {
-		if s.tryPaid(t.why) {
+		if s.tryPaid(p, t.why) {
 			t.tokens--
 			return
 		}

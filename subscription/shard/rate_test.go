@@ -1,15 +1,11 @@
 package shard
 
 import (
-	"log/slog"
 	"math"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/ringfence/ringfence/commitlog"
-	"github.com/ringfence/ringfence/dispatch"
 )
 
 // greedy is a process that begins attempts whenever it may.
@@ -30,8 +26,8 @@ func newGreedy(t *testing.T, rate int) *greedy {
 // own has it own a shard of that part of the partitions.
 func (g *greedy) own(part float64) func() {
 	e := &eager{g: g, may: make(chan bool, 64)}
-	s := &Shard{cfg: Config{Limits: &Limiter{rate: g.rate}}, engine: e}
-	s.st = New(Config{Logger: quiet()}).st
+	s := within(&Limiter{rate: g.rate}, nil, nil)
+	s.engine = e
 	unjoin := g.join(s, part)
 	over := make(chan struct{})
 	go e.run(s, over)
@@ -66,7 +62,7 @@ func (*eager) TryOne() bool { return false }
 func (e *eager) run(s *Shard, over chan struct{}) {
 	may := true
 	for {
-		for may && s.mayBegin(false) {
+		for may && s.takeTokens(new(permit)) {
 			e.g.mu.Lock()
 			e.g.begun++
 			e.g.mu.Unlock()
@@ -86,26 +82,6 @@ func (e *eager) run(s *Shard, over chan struct{}) {
 			return
 		}
 	}
-}
-
-// policy is a retry policy.
-func policy(initial, longest, hold time.Duration, attempts int) dispatch.Retry {
-	return dispatch.Retry{Initial: initial, Max: longest, HoldFor: hold, MaxAttempts: attempts}
-}
-
-func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
-
-// newTopic makes a topic of one partition, and opens it.
-func newTopic(t *testing.T, log *commitlog.Log, name string) *commitlog.Topic {
-	t.Helper()
-	if err := log.CreateTopic(t.Context(), commitlog.TopicConfig{Name: name, Partitions: 1}); err != nil {
-		t.Fatal(err)
-	}
-	topic, err := log.Topic(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return topic
 }
 
 func about(t *testing.T, what string, got int, want float64) {
@@ -179,7 +155,7 @@ func TestABurstIsBounded(t *testing.T) {
 		th := newRate(quiet())
 		defer th.end()
 		th.set(1000)
-		defer th.join(&Shard{}, 0.5)()
+		defer th.join(within(nil, nil, nil), 0.5)()
 		time.Sleep(time.Hour)
 		n := 0
 		for th.take0() {
@@ -226,11 +202,11 @@ func TestAShardThatComesWhileTheRateIsUsedUpWaitsToo(t *testing.T) {
 		th := newRate(quiet())
 		defer th.end()
 		th.set(1)
-		one := New(Config{Logger: quiet()})
+		one := within(nil, nil, nil)
 		defer th.join(one, 0.5)()
 		for th.take() {
 		}
-		other := New(Config{Logger: quiet()})
+		other := within(nil, nil, nil)
 		defer th.join(other, 0.5)()
 		if a, b := one.held(), other.held(); a != throttled || b != throttled {
 			t.Errorf("held back for %b, and the one that came for %b; want both for the rate", a, b)
@@ -244,8 +220,8 @@ func TestAShardThatComesWhileTheRateIsUsedUpWaitsToo(t *testing.T) {
 
 // held says for what a shard delivers nothing.
 func (s *Shard) held() pauses {
-	s.gate.Lock()
-	defer s.gate.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return s.paused
 }
 
@@ -256,9 +232,9 @@ func TestATakeoverIsNoBurst(t *testing.T) {
 		th := newRate(quiet())
 		defer th.end()
 		th.set(1000)
-		defer th.join(&Shard{}, 0.1)()
+		defer th.join(within(nil, nil, nil), 0.1)()
 		time.Sleep(time.Hour)
-		defer th.join(&Shard{}, 0.9)()
+		defer th.join(within(nil, nil, nil), 0.9)()
 		n := 0
 		for th.take0() {
 			n++
@@ -275,7 +251,7 @@ func TestWhatAnswersBoundIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th, r := newRate(quiet()), &receiver{capacity: 1}
 		defer th.end()
-		s := New(Config{Logger: quiet(), Limits: &Limiter{rate: th}})
+		s := within(&Limiter{rate: th}, nil, nil)
 		defer th.join(s, 1)()
 		if got := s.Deliveries(); got != nil {
 			t.Errorf("told before the first answer: %+v", got)

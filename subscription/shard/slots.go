@@ -12,7 +12,7 @@ import (
 )
 
 // slots bound the attempts of a shard under way. Its engine begins no more than those, and neither does the
-// pump: each waits here only for what the other has begun.
+// pump: each waits here only for what the other has begun. The methods of nil bound nothing.
 type slots struct {
 	most atomic.Int64 // 0: there is no bound
 
@@ -29,7 +29,7 @@ var errNoSlot = spared{error: errors.New("nothing of the subscription is to begi
 // take takes a slot, and says whether it had to wait. The caller gives back what it returns, which is nil
 // without a bound.
 func (l *slots) take(ctx context.Context) (taken *slots, waited bool, _ error) {
-	if l.most.Load() == 0 {
+	if l == nil || l.most.Load() == 0 {
 		return nil, false, nil
 	}
 	l.mu.Lock()
@@ -85,7 +85,7 @@ func await(ctx context.Context, mine <-chan struct{}) error {
 
 // taken reports whether a new attempt would have to wait.
 func (l *slots) taken() bool {
-	if l.most.Load() == 0 {
+	if l == nil || l.most.Load() == 0 {
 		return false
 	}
 	l.mu.Lock()
@@ -93,7 +93,8 @@ func (l *slots) taken() bool {
 	return len(l.waiting) > 0 || !l.free()
 }
 
-func (l *slots) give() {
+// release gives a slot back.
+func (l *slots) release() {
 	if l == nil {
 		return
 	}
@@ -132,19 +133,4 @@ func (l *slots) atMost(n int) int {
 		return min(n, most)
 	}
 	return n
-}
-
-// SetConcurrency bounds the attempts under way; 0: no bound. It may be called at any time, also before
-// Run; what is under way goes on to its end.
-func (s *Shard) SetConcurrency(most int) {
-	s.gate.Lock()
-	defer s.gate.Unlock()
-	s.slots.bound(most)
-	if s.engine != nil {
-		s.engine.Limit(most)
-	}
-	select {
-	case s.kick <- struct{}{}:
-	default:
-	}
 }

@@ -3,7 +3,6 @@ package shard
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -23,14 +22,14 @@ func TestWhoWaitsForASlotGetsItInTurnAndABoundMayChange(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.bound(2)
-		free.give() // it was begun without a bound, and took none
+		free.release() // it was begun without a bound, and took none
 		order := make(chan int, 5)
 		for i := range 5 {
 			go func() {
 				if taken, _, err := l.take(t.Context()); err == nil {
 					order <- i
 					time.Sleep(time.Duration(i+1) * time.Second)
-					taken.give()
+					taken.release()
 				}
 			}()
 			synctest.Wait()
@@ -63,7 +62,7 @@ func TestWhoWaitsForASlotGetsItInTurnAndABoundMayChange(t *testing.T) {
 		} else if _, _, err := l.take(deadline(t)); err == nil {
 			t.Error("there are two for one")
 		} else {
-			taken.give()
+			taken.release()
 		}
 	})
 }
@@ -80,14 +79,10 @@ func TestAnAttemptThatWaitedForItsTurnIsNoneWhenNothingIsToBegin(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hold, called := make(chan struct{}), 0
-		s := New(Config{
-			Set: "k3m9q2xt",
-			Handler: func(context.Context, *dispatch.Record) error {
-				called++
-				<-hold
-				return nil
-			},
-			Logger: quiet(),
+		s := within(nil, nil, func(context.Context, *dispatch.Record) error {
+			called++
+			<-hold
+			return nil
 		})
 		s.SetConcurrency(1)
 		answers := make(chan error, 2)
@@ -125,7 +120,7 @@ func TestASlotThatComesToWhoGivesUpIsNotLost(t *testing.T) {
 			l.pass()
 			l.mu.Unlock()
 			synctest.Wait()
-			other.give()
+			other.release()
 			if l.used != 0 {
 				t.Fatalf("%d slots are taken after %d rounds, by nobody", l.used, i+1)
 			}
@@ -173,32 +168,17 @@ func TestASlotThatComesWithADrainIsNotUsed(t *testing.T) {
 func TestARaisedBoundIsUsedByWhatIsParked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		log := memlog.New()
 		atWork, hold := 0, make(chan struct{})
 		var mu sync.Mutex
-		s := New(Config{
-			Name: "billing", Set: "k3m9q2xt", Retry: policy(time.Second, time.Minute, 0, 1),
-			Journal: newTopic(t, log, "journal"), Dead: newTopic(t, log, "dead"), Epoch: 1, Logger: quiet(),
-			Handler: func(context.Context, *dispatch.Record) error {
-				mu.Lock()
-				atWork++
-				mu.Unlock()
-				<-hold
-				return nil
-			},
+		s := begin(t, policy(time.Second, time.Minute, 0, 1), nil, func(context.Context, *dispatch.Record) error {
+			mu.Lock()
+			atWork++
+			mu.Unlock()
+			<-hold
+			return nil
 		})
 		s.SetConcurrency(1)
-		ctx, stop := context.WithCancel(t.Context())
-		over := make(chan error, 1)
-		go func() { over <- s.Run(ctx) }() // joined below
-		<-s.Started()
-		at := time.Now().Add(time.Minute).UTC().AppendFormat(nil, time.RFC3339Nano)
-		for offset := range int64(4) {
-			r := &dispatch.Record{Attempt: 1, Record: commitlog.Record{Offset: offset, Key: fmt.Append(nil, offset), Headers: []commitlog.Header{{Name: NotBefore, Value: at}}}}
-			if err := s.Handle(ctx, r); err != nil {
-				t.Fatal(err)
-			}
-		}
+		s.delay(4, time.Minute)
 		time.Sleep(2 * time.Minute)
 		for most := 1; most <= 3; most++ {
 			s.SetConcurrency(most)
@@ -211,10 +191,6 @@ func TestARaisedBoundIsUsedByWhatIsParked(t *testing.T) {
 		}
 		close(hold)
 		synctest.Wait()
-		stop()
-		if err := <-over; err != nil {
-			t.Error(err)
-		}
 	})
 }
 
@@ -223,19 +199,18 @@ func TestWhoGivesUpAtTheEndpointKeepsNoSlot(t *testing.T) {
 	t.Parallel()
 	at := NewEndpoint(0, 1)
 	defer at.End()
-	s := New(Config{Endpoint: at, Logger: quiet(),
-		Handler: func(context.Context, *dispatch.Record) error { return nil }})
+	s := within(nil, at, func(context.Context, *dispatch.Record) error { return nil })
 	s.slots.bound(1)
-	there, _, err := at.take(t.Context())
+	there, _, err := at.slots.take(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := s.bounded(ctx, &dispatch.Record{Attempt: 1}, false); !errors.Is(err, context.Canceled) {
+	if err := s.deliver(ctx, &dispatch.Record{Attempt: 1}, permit{}, false); !errors.Is(err, context.Canceled) {
 		t.Fatalf("%v; expected that it gave up", err)
 	}
-	there.give()
+	there.release()
 	if _, waited, err := s.slots.take(deadline(t)); waited || err != nil {
 		t.Errorf("nothing is under way, and one waits: %v", err)
 	}
@@ -243,11 +218,10 @@ func TestWhoGivesUpAtTheEndpointKeepsNoSlot(t *testing.T) {
 
 // A handler that returns at once, of a subscription without limits, costs what consuming costs.
 func TestADeliveryWithoutLimitsAllocatesNothing(t *testing.T) {
-	s := New(Config{Logger: quiet(),
-		Handler: func(context.Context, *dispatch.Record) error { return nil }})
+	s := within(nil, nil, func(context.Context, *dispatch.Record) error { return nil })
 	r := &dispatch.Record{Attempt: 1}
 	if got := testing.AllocsPerRun(100, func() {
-		if err := s.bounded(t.Context(), r, false); err != nil {
+		if err := s.deliver(t.Context(), r, permit{}, false); err != nil {
 			t.Fatal(err)
 		}
 	}); got > 0 {

@@ -3,7 +3,6 @@ package shard
 import (
 	"math"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,32 +21,32 @@ type stats struct {
 	begun   atomic.Int64 // attempts, while there is any limit
 	running atomic.Int64 // of those, the ones under way
 
-	mu   sync.Mutex // taken before that of the circuit, the rate and the Limiter
-	at   time.Time  // of the last look
-	was  int64      // begun at that look
+	at   time.Time // of the last look
+	was  int64     // begun at that look
 	last *protocol.Deliveries
 }
 
 // limited reports whether anything bounds the attempts of the shard: then they are counted.
 func (s *Shard) limited() bool {
-	t := s.cfg.Limits.ofRate()
+	t := s.cfg.Own.ofRate()
 	return s.slots.most.Load() > 0 || s.cfg.Endpoint != nil || t != nil && t.bounds.Load()
 }
 
 // Deliveries returns the shard's stats; the same pointer as long as nothing has changed.
 func (s *Shard) Deliveries() *protocol.Deliveries {
-	t := &s.stats
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	now := time.Now()
+	held, eased, there := s.cfg.Own.ofCircuit().heldBack(now), s.cfg.Own.ofRate().backedOff(), s.cfg.Endpoint.here()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := &s.stats
 	if t.at.IsZero() {
 		t.at = now
 	}
-	held, passed := s.cfg.Limits.ofCircuit().heldBack(now), now.Sub(t.at)
+	passed := now.Sub(t.at)
 	if passed < statsEvery && (held != nil) == (t.last != nil && t.last.HeldBack != nil) {
 		return t.last
 	}
-	told := protocol.Deliveries{At: now.UnixMilli(), HeldBack: held, Eased: round(s.cfg.Limits.ofRate().backedOff()), Endpoint: s.cfg.Endpoint.here()}
+	told := protocol.Deliveries{At: now.UnixMilli(), HeldBack: held, Eased: round(eased), Endpoint: there}
 	if t.last != nil {
 		told.Rate = t.last.Rate
 	}

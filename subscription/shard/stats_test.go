@@ -13,7 +13,7 @@ func TestTheRateThatWasToldOutlastsTheOpeningOfTheBreaker(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &circuit{}
-		s := &Shard{cfg: Config{Limits: &Limiter{circuit: b}}}
+		s := within(&Limiter{circuit: b}, nil, nil)
 		_ = s.Deliveries()
 		s.stats.begun.Add(14)
 		time.Sleep(2 * statsEvery)

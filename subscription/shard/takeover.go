@@ -111,7 +111,7 @@ func (s *Shard) TakeOver(ctx context.Context, left []*Left, at []core.Next) erro
 	parents := make([]core.Parent, len(left))
 	for i, l := range left {
 		parents[i] = core.Parent{Shard: i, State: l.state}
-		if h := s.cfg.Heritage; h != nil {
+		if h := s.cfg.Parents; h != nil {
 			parents[i].Takes = h.Takes(s.cfg.Shard, l.shard)
 		}
 	}
@@ -138,22 +138,22 @@ func (s *Shard) Quiesce() { s.quiesce() }
 func (s *Shard) quiesce() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.calm == nil {
-		s.calm = make(chan struct{})
+	if s.drained == nil {
+		s.drained = make(chan struct{})
 	}
-	s.calmDown()
-	return s.calm
+	s.signalDrained()
+	return s.drained
 }
 
 // End ends the journal for good, once the engine has ended: f, about the main records, goes into its last
 // record. ErrEnded, which Run returns too, says that this is final. End gives up when an attempt takes
 // longer than the patience: the next start delivers nothing first.
 func (s *Shard) End(ctx context.Context, f Final, patience time.Duration) error {
-	calm := s.quiesce()
+	drained := s.quiesce()
 	late := time.NewTimer(patience)
 	defer late.Stop()
 	select {
-	case <-calm:
+	case <-drained:
 	case <-late.C:
 		return fmt.Errorf("an attempt at a parked record takes longer than %s, and its shard is to end: %w", patience, fault.Unavailable)
 	case <-ctx.Done():
@@ -187,10 +187,10 @@ func (s *Shard) End(ctx context.Context, f Final, patience time.Duration) error 
 func (s *Shard) ended() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.fate == nil {
+	if s.err == nil {
 		return fmt.Errorf("the shard has ended: %w", fault.Closed)
 	}
-	return s.fate
+	return s.err
 }
 
 // inherited returns the user's record of an entry that was taken over, or of the end.

@@ -29,7 +29,7 @@ func (w *world) grow() {
 // inheritance closes the shards of a set, and decides which of the next take over from which.
 func (w *world) inheritance(before, next []*shard) {
 	was, storage, reset := before[0].storage, next[0].storage, next[0].reset
-	h := &core.Heritage{Storage: storage, Home: func(o core.Origin, key []byte) int {
+	h := &core.Parents{Storage: storage, Home: func(o core.Origin, key []byte) int {
 		p := int(o.Partition)
 		if int(o.Storage) != storage && key != nil {
 			p = route(key, storage)

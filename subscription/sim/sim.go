@@ -157,10 +157,10 @@ type shard struct {
 	storage int         // of what it reads
 	parts   [slots]bool // those that it reads
 	parents []*shard
-	takes   *core.Heritage // from those
-	growth  bool           // when it is closing: it reads all before
-	reset   *reset         // what it begins with; nil: with what those before have left
-	closing bool           // by the definition; owners hear of it later
+	takes   *core.Parents // from those
+	growth  bool          // when it is closing: it reads all before
+	reset   *reset        // what it begins with; nil: with what those before have left
+	closing bool          // by the definition; owners hear of it later
 
 	journal []stored
 	first   int64 // what is not trimmed

@@ -121,7 +121,7 @@ func (w *shard) inherited(o core.Origin) *checkpoint {
 
 // close ends the journal when the node has heard that it is to, and nothing is under way.
 func (n *node) close() {
-	if !n.ending() || !n.started || n.final != nil || !n.st.Calm() || len(n.direct)+len(n.pumped)+len(n.parking)+len(n.copies) > 0 {
+	if !n.ending() || !n.started || n.final != nil || !n.st.Drained() || len(n.direct)+len(n.pumped)+len(n.parking)+len(n.copies) > 0 {
 		return
 	}
 	n.final = &checkpoint{next: n.next, held: maps.Clone(n.attempts)}

@@ -12,7 +12,7 @@ func TestEachParkedRecordHasOneHeir(t *testing.T) {
 		}
 		return int(key[0]) % 2
 	}
-	h := &Heritage{Storage: 1, After: [][]int{{1}, {0}}, Home: home}
+	h := &Parents{Storage: 1, After: [][]int{{1}, {0}}, Home: home}
 	for _, c := range []struct {
 		what string
 		old  int
@@ -35,7 +35,7 @@ func TestEachParkedRecordHasOneHeir(t *testing.T) {
 		anew, shed     bool
 		earlier, later bool
 	}{{false, false, true, true}, {true, false, true, false}, {true, true, false, false}} {
-		h := &Heritage{Storage: 1, After: [][]int{{0}}, Home: func(Origin, []byte) int { return 0 }, Anew: c.anew, Shed: c.shed}
+		h := &Parents{Storage: 1, After: [][]int{{0}}, Home: func(Origin, []byte) int { return 0 }, Anew: c.anew, Shed: c.shed}
 		takes := h.Takes(0, 0)
 		if earlier, later := takes(Origin{}, nil), takes(Origin{Storage: 2}, nil); earlier != c.earlier || later != c.later {
 			t.Errorf("anew %t, shed %t: of an earlier storage topic %t, of a later one %t", c.anew, c.shed, earlier, later)

@@ -1,14 +1,11 @@
 package shard
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
-	"github.com/ringfence/ringfence/dispatch"
-	"github.com/ringfence/ringfence/subscription/core"
 )
 
 // NotBefore is the header of a record to be delivered later: not before that time, in RFC 3339 or in Unix
@@ -24,12 +21,12 @@ const LongestPause = 365 * 24 * time.Hour
 
 // notBefore returns when a record may be delivered; zero: now. A header without a valid time, or with one of more
 // than a year ahead, is an error: the record is given up at once.
-func notBefore(r *commitlog.Record, now time.Time) (time.Time, error) {
+func notBefore(r *commitlog.Record, clock func() time.Time) (time.Time, error) {
 	for i := len(r.Headers) - 1; i >= 0; i-- {
 		if r.Headers[i].Name != NotBefore {
 			continue
 		}
-		text := string(r.Headers[i].Value)
+		text, now := string(r.Headers[i].Value), clock()
 		at, err := time.Parse(time.RFC3339, text)
 		if ms, notNumber := strconv.ParseInt(text, 10, 64); notNumber == nil {
 			at, err = time.UnixMilli(ms), nil
@@ -45,21 +42,6 @@ func notBefore(r *commitlog.Record, now time.Time) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	return time.Time{}, nil
-}
-
-// delay parks a record until its time has come, behind those of its key.
-func (s *Shard) delay(ctx context.Context, r *dispatch.Record, at time.Time) error {
-	var v core.Verdict
-	origin := originOf(r)
-	s.do(func(st *core.State) {
-		if v = st.Admit(s.key(r.Key), origin); v == core.Direct {
-			st.Left(origin)
-		}
-	})
-	if v == core.Past {
-		return nil
-	}
-	return s.park(ctx, r, s.now(), core.Held{Attempts: r.Attempt - 1, Due: at.UnixMilli()})
 }
 
 // early is the error of a parked record whose time has not come.

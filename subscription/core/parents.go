@@ -2,11 +2,11 @@ package core
 
 import "slices"
 
-// Heritage says which shards of a set take over what from which of the set before. Sets that read the same
+// Parents says which shards of a set take over what from which of the set before. Sets that read the same
 // partitions go by those. After growth they read others: then a parked record goes where its key goes on,
 // and so does one from a storage topic that neither of the two reads. It is a pure function of the two sets
 // and of the topic, so all shards and all their owners agree.
-type Heritage struct {
+type Parents struct {
 	Storage int     // the storage topic that the new set reads
 	After   [][]int // by new shard, the earlier ones that have to end before it begins
 	// Home is the new shard that a record belongs to: that of its partition, where the set reads that, else that
@@ -19,7 +19,7 @@ type Heritage struct {
 // Heir is the new shard that takes over a record of an old one: the one where its key goes on, if that waits
 // for the old one. It does not if the producer chose the partition itself; then the first that waits is as
 // good as any.
-func (h *Heritage) Heir(old int, o Origin, key []byte) int {
+func (h *Parents) Heir(old int, o Origin, key []byte) int {
 	home := h.Home(o, key)
 	if slices.Contains(h.After[home], old) {
 		return home
@@ -28,7 +28,7 @@ func (h *Heritage) Heir(old int, o Origin, key []byte) int {
 }
 
 // Takes selects the records that a new shard takes over from an old one.
-func (h *Heritage) Takes(heir, old int) func(Origin, []byte) bool {
+func (h *Parents) Takes(heir, old int) func(Origin, []byte) bool {
 	return func(o Origin, key []byte) bool {
 		switch storage := int(o.Storage); {
 		case storage > h.Storage && h.Anew, storage < h.Storage && h.Shed:

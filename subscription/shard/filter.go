@@ -1,0 +1,25 @@
+package shard
+
+import "github.com/ringfence/ringfence/dispatch"
+
+// wanted reports whether the filter is true of a record. The error is that it can't be computed: whether the record
+// was to be delivered is unknown, so it is given up at once, in its place in the order of its key.
+func (s *Shard) wanted(r *dispatch.Record) (bool, error) {
+	if s.cfg.Filter == nil {
+		return true, nil
+	}
+	wanted, err := s.cfg.Filter(r)
+	if err != nil {
+		return false, unfit{err}
+	}
+	return wanted, nil
+}
+
+// unfit is the error of a record that can't be judged: by its filter, or by its header NotBefore.
+type unfit struct{ error }
+
+// Permanent says that another attempt would end the same way.
+func (unfit) Permanent() bool { return true }
+
+// Unwrap serves errors.Is.
+func (e unfit) Unwrap() error { return e.error }
