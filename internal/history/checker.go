@@ -213,13 +213,13 @@ func (c *Checker) produced(e *Event) {
 		c.report.violate(OneValue, []Event{*e}, "the record at %s/%d was seen with another value", e.place(), e.Offset)
 	}
 	c.stored(e)
-	pg, w, bit := p.slot(e.Offset)
-	if pg.acked[w]&bit == 0 {
+	r := p.at(e.Offset)
+	if !r.acked {
 		c.report.Produced++
 	}
-	pg.acked[w] |= bit
-	if e.Offset < p.frontier && pg.done[w]&bit == 0 && !p.isExcused(e.Offset) {
-		c.report.violate(NotSkipped, []Event{*e}, "the checkpoint stands at %d, and nobody finished the record", p.frontier)
+	r.acked = true
+	if e.Offset < p.frontier && !r.done && !p.isExcused(e.Offset) {
+		c.report.violate(NotSkipped, []Event{*e}, "the checkpoint stands at %d, and the record was not finished", p.frontier)
 	}
 }
 
@@ -238,9 +238,9 @@ func (c *Checker) started(e *Event) {
 	if !undone && !u.soughtAfter(e.Epoch) && t.last.has(e.place(), e.Offset) {
 		c.report.violate(NotAgain, []Event{t.owned, t.lastCommit, *e}, "the checkpoint of unit %d covers %d already", e.Unit, e.Offset)
 	}
-	pg, w, bit := p.slot(e.Offset)
-	first, fresh := pg.started[w]&bit == 0, pg.done[w]&bit == 0
-	pg.started[w] |= bit
+	r := p.at(e.Offset)
+	first, fresh := !r.started, !r.done
+	r.started = true
 	if undone || u.soughtAfter(e.Epoch) {
 		return // it says nothing about the order since
 	}
@@ -260,14 +260,14 @@ func (c *Checker) ended(e *Event) {
 		c.report.Failed++
 		return
 	}
-	pg, w, bit := p.slot(e.Offset)
-	pg.known[w] |= bit
-	if pg.done[w]&bit == 0 {
-		c.report.Delivered++
-	} else {
+	r := p.at(e.Offset)
+	r.known = true
+	if r.done {
 		c.report.Duplicated++
+	} else {
+		c.report.Delivered++
 	}
-	pg.done[w] |= bit
+	r.done = true
 	if !undone && e.Offset >= p.frontier {
 		p.finished[e.Offset] = p.finished[e.Offset].with(e.Epoch)
 	}

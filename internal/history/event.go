@@ -4,9 +4,9 @@
 // reordered, and every broken promise with the events that show it.
 //
 // The simulation feeds it directly; real processes write JSON lines (Writer) that are merged
-// and checked afterwards (Check). It reads a history once and keeps a few bits for each record,
+// and checked afterwards (Check). It reads a history once and keeps eight bytes for each record,
 // the keys that are in flight or not yet below a checkpoint, and the owners of each unit: about
-// 50 MB for 10 million records.
+// 100 MB for 10 million records.
 package history
 
 import (
@@ -119,7 +119,7 @@ func (e *Event) place() place { return place{e.Storage, e.Partition} }
 
 func (e *Event) who() string {
 	if e.Member == "" {
-		return "nobody"
+		return "no owner"
 	}
 	return e.Member + "@" + e.Incarnation
 }

@@ -105,8 +105,8 @@ func (c *Checker) rejoined(e *Event) {
 func (c *Checker) uncovered(unit int, checkpoint coverage) {
 	for _, at := range c.partitionsOf(unit) {
 		p := c.parts[at]
-		p.scan(checkpoint[at].Next, p.end, started, func(o int64) {
-			if !checkpoint.has(at, o) {
+		p.scan(checkpoint[at].Next, p.end, func(o int64, r *record) {
+			if r.started && !checkpoint.has(at, o) {
 				c.report.InFlight++
 			}
 		})
@@ -189,7 +189,7 @@ func (c *Checker) committed(e *Event) {
 // passed checks that all records that a checkpoint covers are finished, and moves the frontier.
 func (c *Checker) passed(e *Event, p *partition, at place, pos protocol.Position, ok func(offset int64) bool) {
 	for _, r := range pos.Done {
-		p.scan(max(r[0], p.frontier), r[1], known, func(o int64) {
+		p.scan(max(r[0], p.frontier), r[1], func(o int64, _ *record) {
 			if !ok(o) {
 				c.report.violate(NotPast, []Event{*e}, "record %d of %s is not finished, but marked as such", o, at)
 			}
@@ -243,8 +243,8 @@ func (c *Checker) rollback(e *Event) {
 	for at, pos := range now {
 		p := c.partitionOf(e.Unit, at)
 		c.report.Delivered -= p.restore(pos, e.Epoch)
-		p.scan(pos.Next, p.end, started, func(o int64) {
-			if !now.has(at, o) {
+		p.scan(pos.Next, p.end, func(o int64, r *record) {
+			if r.started && !now.has(at, o) {
 				c.report.InFlight++
 			}
 		})

@@ -3,27 +3,29 @@ package history
 import (
 	"iter"
 	"maps"
-	"math/bits"
 	"slices"
 
 	"github.com/ringfence/ringfence/group/protocol"
 )
 
-// Histories have millions of records, so what is known of each is some bits, in pages that exist where
+// Histories have millions of records, so what is known of each is eight bytes, in pages that exist where
 // something is known. What needs more, which epochs have finished a record, is kept only above the frontier,
-// which a checkpoint moves up: below it nobody asks any more, except in an exact history, where a store may
+// which a checkpoint moves up: below it nothing asks any more, except in an exact history, where a store may
 // go back.
 
 const pageRecords = 512
 
-// page holds what is known of 512 adjacent offsets.
-type page struct {
-	known   [pageRecords / 64]uint64 // acknowledged or started: the record exists
-	acked   [pageRecords / 64]uint64
-	started [pageRecords / 64]uint64 // at least once since the last seek behind it
-	done    [pageRecords / 64]uint64 // finished at least once since then
-	values  *[pageRecords]uint32     // fingerprints; 0: not known
+// record is what is known of a record.
+type record struct {
+	value   uint32 // fingerprint; 0: not known
+	known   bool   // acknowledged or started: it exists
+	acked   bool
+	started bool // at least once since the last seek behind it
+	done    bool // finished at least once since then
 }
+
+// page holds 512 adjacent offsets.
+type page [pageRecords]record
 
 // epochs are those in which somebody finished a record.
 type epochs struct {
@@ -66,52 +68,46 @@ func newPartition() *partition {
 	return &partition{unit: none, pages: map[int64]*page{}, finished: map[int64]epochs{}}
 }
 
-// slot returns the page, word and bit of an offset.
-func (p *partition) slot(offset int64) (pg *page, word int, bit uint64) {
+// at is what is known of an offset.
+func (p *partition) at(offset int64) *record {
 	n := offset / pageRecords
-	pg = p.pages[n]
+	pg := p.pages[n]
 	if pg == nil {
-		pg = &page{}
+		pg = new(page)
 		if len(p.pages) == 0 {
 			p.low, p.high = n, n
 		}
 		p.pages[n] = pg
 		p.low, p.high = min(p.low, n), max(p.high, n)
 	}
-	r := offset % pageRecords
-	return pg, int(r / 64), 1 << (r % 64)
+	return &pg[offset%pageRecords]
 }
 
 // know notes that a record exists and says whether its value is what it was before.
 func (p *partition) know(e *Event) bool {
-	pg, w, bit := p.slot(e.Offset)
-	pg.known[w] |= bit
+	r := p.at(e.Offset)
+	r.known = true
 	p.end = max(p.end, e.Offset+1)
 	if e.Value == 0 {
 		return true
 	}
-	if pg.values == nil {
-		pg.values = new([pageRecords]uint32)
-	}
-	v := &pg.values[e.Offset%pageRecords]
 	seen := max(1, uint32(e.Value)^uint32(e.Value>>32))
-	if *v == 0 {
-		*v = seen
+	if r.value == 0 {
+		r.value = seen
 	}
-	return *v == seen
+	return r.value == seen
 }
 
-// scan calls f for each record in [from, to) of which the words that pick chooses have a bit.
-func (p *partition) scan(from, to int64, pick func(pg *page, word int) uint64, f func(offset int64)) {
-	if len(p.pages) == 0 {
+// scan calls f for each record in [from, to) that exists.
+func (p *partition) scan(from, to int64, f func(offset int64, r *record)) {
+	if from, to = max(from, 0), min(to, p.end); from >= to {
 		return
 	}
-	from, to = max(from, 0), max(to, 0)
 	for n, pg := range p.between(max(from/pageRecords, p.low), min((to-1)/pageRecords, p.high)) {
-		for w := range pg.known {
-			base := n*pageRecords + int64(w)*64
-			for word := pick(pg, w) & within(base, from, to); word != 0; word &= word - 1 {
-				f(base + int64(bits.TrailingZeros64(word)))
+		base := n * pageRecords
+		for o := max(from, base); o < min(to, base+pageRecords); o++ {
+			if r := &pg[o-base]; r.known {
+				f(o, r)
 			}
 		}
 	}
@@ -137,29 +133,10 @@ func (p *partition) between(first, last int64) iter.Seq2[int64, *page] {
 	}
 }
 
-// within masks the bits of the 64 offsets at base that are in [from, to).
-func within(base, from, to int64) uint64 {
-	if to <= base || from-base >= 64 {
-		return 0
-	}
-	mask := ^uint64(0)
-	if from > base {
-		mask <<= from - base
-	}
-	if to-base < 64 {
-		mask &= 1<<(to-base) - 1
-	}
-	return mask
-}
-
-func known(pg *page, w int) uint64   { return pg.known[w] }
-func started(pg *page, w int) uint64 { return pg.started[w] }
-func missed(pg *page, w int) uint64  { return pg.acked[w] &^ pg.done[w] }
-
 // pass moves the frontier up to next and returns how many records on the way ok denies, and the
 // first of them. forget says that who finished them will not be asked again.
 func (p *partition) pass(next int64, forget bool, ok func(offset int64) bool) (first int64, n int) {
-	p.scan(p.frontier, next, known, func(o int64) {
+	p.scan(p.frontier, next, func(o int64, _ *record) {
 		if !ok(o) {
 			if n == 0 {
 				first = o
@@ -179,13 +156,11 @@ func (p *partition) seek(next int64) (undone int64) {
 	if next > p.frontier {
 		p.excuse(p.frontier, next)
 	}
-	p.scan(next, p.end, known, func(o int64) {
-		pg, w, bit := p.slot(o)
-		if pg.done[w]&bit != 0 {
+	p.scan(next, p.end, func(_ int64, r *record) {
+		if r.done {
 			undone++
 		}
-		pg.done[w] &^= bit
-		pg.started[w] &^= bit
+		r.done, r.started = false, false
 	})
 	p.excused = slices.DeleteFunc(p.excused, func(r protocol.Range) bool { return r[0] >= next })
 	for i := range p.excused {
@@ -199,16 +174,14 @@ func (p *partition) seek(next int64) (undone int64) {
 // again, as when a seek behind it is undone, and so is what owners up to that epoch finished. Epoch 0 is
 // before the first owner; what is known of later ones is kept then, for the store may know them again.
 func (p *partition) restore(pos protocol.Position, epoch int64) (undone int64) {
-	finish := func(o int64) {
-		pg, w, bit := p.slot(o)
-		pg.started[w] |= bit
-		if pg.done[w]&bit == 0 {
-			pg.done[w] |= bit
+	finish := func(_ int64, r *record) {
+		if !r.done {
 			undone--
 		}
+		r.started, r.done = true, true
 	}
 	for _, r := range append([]protocol.Range{{0, pos.Next}}, pos.Done...) {
-		p.scan(r[0], r[1], known, finish)
+		p.scan(r[0], r[1], finish)
 	}
 	for o, by := range p.finished {
 		if epoch == 0 {
@@ -219,7 +192,7 @@ func (p *partition) restore(pos protocol.Position, epoch int64) (undone int64) {
 			continue
 		}
 		p.finished[o] = by
-		finish(o)
+		finish(o, p.at(o))
 	}
 	p.frontier = pos.Next
 	return undone
@@ -240,10 +213,10 @@ func (p *partition) isExcused(offset int64) bool {
 	return false
 }
 
-// missing returns how many acknowledged records nobody finished, and the first of them.
+// missing returns how many acknowledged records were never finished, and the first of them.
 func (p *partition) missing() (first int64, n int64) {
-	p.scan(0, p.end, missed, func(o int64) {
-		if p.isExcused(o) {
+	p.scan(0, p.end, func(o int64, r *record) {
+		if !r.acked || r.done || p.isExcused(o) {
 			return
 		}
 		if n == 0 {

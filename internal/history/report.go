@@ -2,7 +2,6 @@ package history
 
 import (
 	"fmt"
-	"io"
 	"strings"
 )
 
@@ -91,12 +90,7 @@ func (r *Report) Err() error {
 	return fmt.Errorf("%d broken promises, the first: %s", r.Violated, r.Violations[0])
 }
 
-// WriteTo writes the report for people.
-func (r *Report) WriteTo(w io.Writer) (int64, error) {
-	n, err := io.WriteString(w, r.String())
-	return int64(n), err
-}
-
+// String is the report for people.
 func (r *Report) String() string {
 	var b strings.Builder
 	row := func(name string, n int64, note string) {
