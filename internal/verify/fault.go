@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/ringfence/ringfence/internal/harness"
@@ -61,7 +62,7 @@ func (r *run) begin(ctx context.Context, f *Fault) error {
 		return err
 	}
 	r.tally.watch(f)
-	r.hurting[f] = w.proc
+	f.hurts = w.proc
 	if err := hurt(ctx, f.Kind, w.proc); err != nil {
 		f.Note = err.Error() // told in the result; it may have ended a moment ago
 	} else {
@@ -81,22 +82,21 @@ func hurt(ctx context.Context, kind string, p *harness.Process) error {
 	}
 }
 
-// end lets a fault end. False: it is too early.
-func (r *run) end(f *Fault) (bool, error) {
-	w, p := r.workers[f.Process], r.hurting[f]
+// end lets a fault end, unless the process still leaves; then it takes longer than planned.
+func (r *run) end(f *Fault) error {
+	p := f.hurts
 	switch {
-	case p == nil || w.proc != p: // it did not begin, or has been started again
-		return true, nil
+	case r.workers[f.Process].proc != p: // it has been started again
 	case f.Kind == Stop:
 		_ = p.Thaw() // it may have ended
-		return true, nil
 	case !p.Ended():
-		return false, nil // it is still leaving
+		return nil
+	default:
+		f.hurts = nil
+		return errors.Join(r.farewell(p), r.start(f.Process))
 	}
-	if err := r.farewell(p); err != nil {
-		return true, err
-	}
-	return true, r.start(f.Process)
+	f.hurts = nil
+	return nil
 }
 
 // count notes how a process ended by itself. It is an error once that can't be chance.

@@ -4,24 +4,21 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"slices"
-	"sort"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/ringfence/ringfence/internal/harness"
 	"github.com/ringfence/ringfence/internal/history"
+	"github.com/ringfence/ringfence/internal/script"
 )
 
 // run is one run.
 type run struct {
 	Config
 	*crew
-	hurting map[*Fault]*harness.Process // what each fault that began was done to
-	result  Result
-	began   time.Time // of the load
-	phase   string
+	result Result
+	began  time.Time // of the load
+	phase  string
 
 	sent     sent           // of a run with a subscription, once the producers are gone
 	changing sync.WaitGroup // growths and retirements
@@ -43,7 +40,7 @@ var ErrBroken = errors.New("a promise was broken")
 // promise was broken, and something else when it could not be done to its end.
 func Run(ctx context.Context, c Config) (*Result, error) {
 	name := "verify-" + strings.ToLower(rand.Text()[:8])
-	r := &run{Config: c, hurting: make(map[*Fault]*harness.Process), busy: make(map[string]bool)}
+	r := &run{Config: c, busy: make(map[string]bool)}
 	r.result = Result{
 		Verdict: Unfinished, Seed: c.Seed, Subscription: c.Subscriptions, Topic: name, Group: name,
 		Schedule: []*Fault{}, Faults: []Takeover{}, Promises: []Promise{}, Deaths: []string{}, Notes: []string{},
@@ -75,136 +72,82 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 
 // play makes the topic, and lets all workers work until the time is up and all is processed. All that
 // it started has ended when it returns.
-func (r *run) play(ctx context.Context) (err error) {
-	r.phase = "the consumers gather"
-	if err := r.rf.EnsureTopic(ctx, r.topic, r.topicConfig()); err != nil {
-		return err
-	}
-	if r.Subscriptions {
-		if err := r.subscribe(ctx, 0); err != nil {
-			return err
+func (r *run) play(ctx context.Context) error {
+	return script.Try(func(s *script.Script) {
+		r.phase = "the consumers gather"
+		check(r.rf.EnsureTopic(ctx, r.topic, r.topicConfig()))
+		if r.Subscriptions {
+			check(r.subscribe(ctx, 0))
 		}
-	}
-	r.hireAll()
-	defer func() {
-		producers, consumers := r.dismiss(r.all(true)), r.dismiss(r.all(false))
-		err = errors.Join(err, producers, consumers, r.tally.follow())
-		r.result.Seconds = time.Since(r.began).Seconds()
-	}()
-	r.began = time.Now()
-	for _, name := range r.all(false) {
-		if err := r.start(name); err != nil {
-			return err
+		r.hireAll()
+		s.Later(func() error {
+			producers, consumers := r.dismiss(r.all(true)), r.dismiss(r.all(false))
+			r.result.Seconds = time.Since(r.began).Seconds()
+			return errors.Join(producers, consumers, r.tally.follow())
+		})
+		r.began = time.Now()
+		r.startAll(false)
+		check(r.until(ctx, "the consumers have all partitions", gathering, r.of(allOwned)))
+		r.result.Began = true
+		r.startAll(true)
+		r.hurt(ctx)
+		r.phase = "the rest is processed"
+		check(r.dismiss(r.all(true)))
+		if r.Subscriptions {
+			check(r.deliverRest(ctx))
+			return
 		}
-	}
-	if err := r.until(ctx, "the consumers have all partitions", gathering, r.of(allOwned)); err != nil {
-		return err
-	}
-	r.result.Began = true
-	for _, name := range r.all(true) {
-		if err := r.start(name); err != nil {
-			return err
-		}
-	}
-	if err := r.hurt(ctx); err != nil {
-		return err
-	}
-	r.phase = "the rest is processed"
-	if err := r.dismiss(r.all(true)); err != nil {
-		return err
-	}
-	if r.Subscriptions {
-		return r.deliverRest(ctx)
-	}
-	if err := r.drain(ctx); err != nil {
-		return err
-	}
-	return r.retireRest(ctx)
+		check(r.drained(r.until(ctx, "everything was processed", standing, r.of(caughtUp))))
+		check(r.retireRest(ctx))
+	})
 }
 
-// hurt follows the schedule until the time is up.
-func (r *run) hurt(ctx context.Context) error {
+func (r *run) startAll(producers bool) {
+	for _, name := range r.all(producers) {
+		check(r.start(name))
+	}
+}
+
+// hurt follows the schedule until the time is up and what has begun is over.
+func (r *run) hurt(ctx context.Context) {
 	defer r.changing.Wait()
 	r.phase, r.began, r.result.BeganAt = "load and faults", time.Now(), history.Now()
-	next := moments(r.result.Schedule)
-	over := time.NewTimer(r.For)
-	defer over.Stop()
 	ticker := time.NewTicker(look / 4)
 	defer ticker.Stop()
 	told := time.Time{}
-	for {
+	for open := true; open || time.Since(r.began) < r.For; {
 		select {
 		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-over.C:
-			return r.finishFaults(ctx, next)
+			check(context.Cause(ctx))
 		case <-ticker.C:
 		}
-		var err error
-		if next, err = r.perform(ctx, next); err != nil {
-			return err
-		}
+		open = r.perform(ctx, time.Since(r.began))
 		if time.Since(told) < time.Second/4 {
 			continue
 		}
 		told = time.Now()
-		if err := errors.Join(r.revive(), r.follow()); err != nil {
-			return err
-		}
+		check(errors.Join(r.revive(), r.follow()))
 	}
 }
 
-// perform does what is due, and returns what is still to come.
-func (r *run) perform(ctx context.Context, next []moment) ([]moment, error) {
-	for len(next) > 0 && time.Since(r.began) >= next[0].at {
-		m := next[0]
-		next = next[1:]
-		if !m.end {
-			if err := r.begin(ctx, m.fault); err != nil {
-				return nil, err
-			}
-			continue
+// perform lets begin and end what is due, and says whether a process is hurt.
+func (r *run) perform(ctx context.Context, elapsed time.Duration) (open bool) {
+	for _, f := range r.result.Schedule {
+		at := time.Duration(f.AtMillis) * time.Millisecond
+		if !f.begun && at <= elapsed && elapsed < r.For {
+			f.begun = true
+			check(r.begin(ctx, f))
 		}
-		done, err := r.end(m.fault)
-		if err != nil {
-			return nil, err
+		if f.hurts != nil && at+time.Duration(f.HoldMillis)*time.Millisecond <= elapsed {
+			check(r.end(f))
 		}
-		if !done { // it takes longer than planned; nothing that comes later depends on it
-			m.at += look
-			i := sort.Search(len(next), func(i int) bool { return next[i].at > m.at })
-			next = slices.Insert(next, i, m)
-		}
+		open = open || f.hurts != nil
 	}
-	return next, nil
+	return open
 }
 
-// finishFaults ends the faults that should have ended by now.
-func (r *run) finishFaults(ctx context.Context, late []moment) error {
-	ticker := time.NewTicker(look)
-	defer ticker.Stop()
-	for _, m := range late {
-		for done := !m.end; !done; {
-			var err error
-			if done, err = r.end(m.fault); err != nil {
-				return err
-			}
-			select {
-			case <-ticker.C:
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-		}
-	}
-	return nil
-}
-
-// drain waits until all that was acknowledged is processed. A group that does not get on for long,
-// though its stores answer, is judged as it is: what it left is lost.
-func (r *run) drain(ctx context.Context) error {
-	return r.drained(r.until(ctx, "everything was processed", standing, r.of(caughtUp)))
-}
-
-// drained notes how the wait for the rest ended.
+// drained notes how the wait for the rest ended. A group that does not get on for long, though its stores
+// answer, is judged as it is: what it left is lost.
 func (r *run) drained(err error) error {
 	stood := new(stoodStillError)
 	if errors.As(err, &stood) && stood.last == nil {

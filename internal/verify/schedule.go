@@ -1,9 +1,7 @@
 package verify
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/ringfence/ringfence/internal/harness"
@@ -23,6 +21,9 @@ type Fault struct {
 	Units int    `json:"units"`          // that the process owned
 	// TakeoverMillis is how long it took until the last of them had its next owner; 0: none was seen.
 	TakeoverMillis float64 `json:"takeover_ms"`
+
+	begun bool
+	hurts *harness.Process // from its beginning to its end
 }
 
 // The pace of the schedule.
@@ -99,23 +100,3 @@ func (c *Config) schedule() (faults []*Fault) {
 
 func consumerName(i int) string { return fmt.Sprintf("consumer-%d", i+1) }
 func producerName(i int) string { return fmt.Sprintf("producer-%d", i+1) }
-
-// moment is the beginning or the end of a fault.
-type moment struct {
-	at    time.Duration
-	fault *Fault
-	end   bool
-}
-
-// moments are those of a schedule, in order.
-func moments(faults []*Fault) (all []moment) {
-	for _, f := range faults {
-		at := time.Duration(f.AtMillis) * time.Millisecond
-		all = append(all, moment{at: at, fault: f})
-		if f.Process != "" {
-			all = append(all, moment{at: at + time.Duration(f.HoldMillis)*time.Millisecond, fault: f, end: true})
-		}
-	}
-	slices.SortStableFunc(all, func(a, b moment) int { return cmp.Compare(a.at, b.at) })
-	return all
-}
