@@ -68,5 +68,6 @@ func (c *Client) CountBacklog(ctx context.Context, name string) (api.Backlog, er
 // owner knows of that. With an error it says what could be read; ErrInvalid for a subscription with OrderNone, where no record
 // waits for another.
 func (c *Client) ExplainKey(ctx context.Context, name string, key []byte) ([]api.BlockedKey, error) {
-	return c.subs.Why(ctx, name, key)
+	blocked, err := c.subs.Why(ctx, name, key)
+	return append([]api.BlockedKey{}, blocked...), err
 }

@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "write the golden file anew")
 
 // all has one value of each struct of the contract.
 var all = []any{
-	BlockedKey{}, DeadLetter{}, DeadLetterOrder{}, Group{}, GroupPause{}, Record{}, Reset{}, Reshard{}, Retirement{}, RetentionChange{},
+	BlockedKey{}, DeadLetter{}, DeadLetterOrder{}, Deletion{}, Group{}, GroupPause{}, Record{}, Reset{}, Reshard{}, Retirement{}, RetentionChange{},
 	Ring{}, RingOwner{}, Seek{}, Subscription{}, SubscriptionStatus{}, Topic{}, TopicGrowth{}, TopicSummary{},
 }
 

@@ -179,3 +179,12 @@ type KeptStorage struct {
 	Index int    `json:"index"`
 	Why   string `json:"why"`
 }
+
+// Deletion says what an order to delete removed, or would remove.
+type Deletion struct {
+	What    string   `json:"what"` // topic, group, subscription or ring
+	Name    string   `json:"name"`
+	Records int64    `json:"records"`          // of a topic
+	Groups  []string `json:"groups,omitempty"` // that lose their progress in a topic
+	Deleted bool     `json:"deleted"`          // false: a dry run
+}

@@ -130,7 +130,7 @@ func SoughtUnits(doc *topic.Document, to SeekTarget, o *SeekOptions) ([]int, err
 			storage, partition, _ := doc.Partition(p)
 			return nil, fmt.Errorf("partition %d/%d of topic %q is retired with its storage topic; there are storage topics %d to %d: %w", storage, partition, doc.Name, oldest, last, fault.Invalid)
 		case p < 0 || p >= count:
-			return nil, fmt.Errorf("topic %q has partitions 0 to %d; %d is out of range: %w", doc.Name, count-1, p, fault.Invalid)
+			return nil, fmt.Errorf("topic %q has partitions %d to %d; %d is out of range: %w", doc.Name, max(0, left-first), count-1, p, fault.Invalid)
 		}
 		units = append(units, first+p)
 	}

@@ -4,16 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/apply"
-	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/limits"
-	"github.com/ringfence/ringfence/internal/storeurl"
 )
 
 func (a *app) applyCommand() *cobra.Command {
@@ -53,7 +49,14 @@ drops records; --yes answers. Without a terminal it never asks.`,
 	_ = cmd.MarkFlagFilename("file", "yaml", "yml") // made just above
 	_ = cmd.MarkFlagRequired("file")                // made just above
 	cmd.RunE = a.do(func(ctx context.Context, _ []string) error {
-		wanted, err := a.readWanted(ctx, file)
+		raw, err := a.readInput(ctx, file, limits.SettingsFileBytes, "a YAML document")
+		if err != nil {
+			return err
+		}
+		if file == "-" {
+			file = "standard input"
+		}
+		wanted, err := apply.Decode(file, raw)
 		if err != nil {
 			return err
 		}
@@ -71,46 +74,10 @@ drops records; --yes answers. Without a terminal it never asks.`,
 				}
 				err = plan.Apply(ctx)
 			}
-			return errors.Join(a.emit(plan, func(r *report) { renderPlan(r, plan) }), err)
+			return errors.Join(emit(a, plan, renderPlan), err)
 		})
 	})
 	return cmd
-}
-
-// readWanted reads and checks the file of "apply".
-func (a *app) readWanted(ctx context.Context, path string) (*apply.File, error) {
-	if path == "-" {
-		if isTerminal(a.stdin) {
-			fmt.Fprintln(a.stderr, "a YAML document; Ctrl-D ends it")
-		}
-		raw, err := a.readStdin(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("standard input: %w", err)
-		}
-		return apply.Decode("standard input", raw)
-	}
-	f, err := storeurl.OpenFile(ctx, path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %w", err, fault.NotFound)
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	raw, err := storeurl.ReadAll(ctx, f)
-	if err != nil {
-		return nil, err
-	}
-	return apply.Decode(path, raw)
-}
-
-// readStdin reads all of stdin, for as long as ctx.
-func (a *app) readStdin(ctx context.Context) ([]byte, error) {
-	raw, err := readUntil(ctx, func() ([]byte, error) { return io.ReadAll(io.LimitReader(a.stdin, limits.SettingsFileBytes+1)) })
-	if err == nil && len(raw) > limits.SettingsFileBytes {
-		err = fmt.Errorf("longer than %d bytes: %w", limits.SettingsFileBytes, fault.Invalid)
-	}
-	return raw, err
 }
 
 func renderPlan(r *report, p *apply.Plan) {

@@ -35,13 +35,12 @@ namespace of their own that they remove at the end.`,
   ringfence bench produce --in-flight 4,256 --processes 4
   ringfence bench failover --registry postgres://localhost/rf
   ringfence bench latency --rate 1000 --format json`,
-		RunE: a.needsSubcommand,
-		Args: cobra.ArbitraryArgs,
 	}
+	var all []*cobra.Command
 	for _, b := range measure.Benches() {
-		cmd.AddCommand(a.benchOf(b))
+		all = append(all, a.benchOf(b))
 	}
-	return cmd
+	return a.holder(cmd, nil, all...)
 }
 
 // benchAgent is the hidden command that the other processes of a measurement run.
@@ -81,7 +80,7 @@ func (a *app) benchOf(b *measure.Bench) *cobra.Command {
 			return err
 		}
 		var bad error
-		if err := a.emit(res, func(r *report) { bad = res.Text(r) }); err != nil || bad != nil {
+		if err := emit(a, res, func(r *report, _ *measure.Report) { bad = res.Text(r) }); err != nil || bad != nil {
 			return errors.Join(bad, err)
 		}
 		if n := res.Missed(); *strict && n > 0 {

@@ -64,11 +64,11 @@ they have started.`,
   ringfence consume mails --group sender --exec ./send-mail.sh --concurrency 4
   ringfence consume clicks --group copy --print value > clicks.log`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: a.completeTopics,
+		ValidArgsFunction: first(a.offers(topicNames)),
 	}
 	f.register(cmd.Flags())
 	_ = cmd.MarkFlagRequired("group") // made just above
-	_ = cmd.RegisterFlagCompletionFunc("group", a.completeGroups)
+	_ = cmd.RegisterFlagCompletionFunc("group", a.offers(groupNames))
 	completeWith(cmd, "from", "earliest", "latest")
 	completeWith(cmd, "print", "json", "value", "none")
 	completeWith(cmd, "assignor", "sticky", "fair", "roundrobin")
@@ -123,7 +123,7 @@ func (f *consumeFlags) check() error {
 	o.From = ringfence.From(f.from)
 	demand(o.From == ringfence.Earliest || o.From == ringfence.Latest,
 		"--from %s: expected \"earliest\" or \"latest\"; to move a group that has checkpoints use \"ringfence group seek\"", storeurl.Quote(f.from))
-	demand(slices.Contains([]string{"json", "value", "none"}, f.print), "--print %s: expected \"json\", \"value\" or \"none\"", storeurl.Quote(f.print))
+	errs = append(errs, oneOf("print", f.print, "json", "value", "none"))
 	for _, n := range []struct {
 		flag        string
 		value, most int
@@ -235,12 +235,11 @@ func (a *app) processor(f *consumeFlags, stop func(error)) (ringfence.Handler, f
 		if !f.execStores {
 			environ = withoutStores(environ)
 		}
-		stderr, end := a.execStderr()
 		x := &command.Runner{
-			Command: f.exec, Environ: environ, Stdout: a.stdout.Exact(), Stderr: stderr, Logger: a.logger(),
+			Command: f.exec, Environ: environ, Stdout: a.stdout.Exact(), Stderr: a.stderr.Exact(), Logger: a.logger(),
 			Running: &a.children, Decides: f.policy,
 		}
-		return x.Process, end
+		return x.Process, func() {}
 	}
 	if f.print == "none" {
 		return func(context.Context, *ringfence.Message) error { return nil }, func() {}

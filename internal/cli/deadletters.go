@@ -2,22 +2,19 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/internal/storeurl"
 )
 
 // chosen are the flags that choose among dead letters.
@@ -33,11 +30,6 @@ type chosen struct {
 
 	filter string
 	wait   time.Duration // for members to carry an order out
-}
-
-// waitFlag adds the flag that waits.
-func (c *chosen) waitFlag(cmd *cobra.Command) {
-	cmd.Flags().DurationVar(&c.wait, "wait", 0, "wait so long for the members of the subscription to carry it out; exit code 124 when they have not (0: don't wait)")
 }
 
 // carriedOut waits until no order about what was chosen is left. An order that was written down stays so.
@@ -61,16 +53,21 @@ func (c *chosen) carriedOut(ctx context.Context, rf *ringfence.Client, name stri
 			return ctx.Err()
 		case <-late.C:
 			return &exitError{fmt.Errorf("after %s (--wait) %s of subscription %q waits to be %s; that is written down, and carried out as soon as a member is there: %w",
-				c.wait, plural(int64(len(left)), "dead letter"), name, left[0].Ordered, context.DeadlineExceeded), fault.ExitTimeout}
+				c.wait, plural(len(left), "dead letter"), name, left[0].Ordered, context.DeadlineExceeded), fault.ExitTimeout}
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }
 
-// moreFlags adds the flags that choose by time and by an expression.
-func (c *chosen) moreFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&c.filter, "filter", "", "only those that this `expression` is true of, such as 'answer contains \"404\" and attempts > 3'")
-	cmd.Flags().StringVar(&c.since, "since", "", "only those that failed first at this `time` (2026-01-31T12:00:00Z) or later, or so long ago at most (15m)")
+// register adds the flags that choose, and decided or wait, which a command may have.
+func (c *chosen) register(fl *pflag.FlagSet) {
+	fl.StringVar(&c.key, "key", "", "only those of this `key`")
+	fl.StringVar(&c.filter, "filter", "", "only those that this `expression` is true of, such as 'answer contains \"404\" and attempts > 3'")
+	fl.StringVar(&c.since, "since", "", "only those that failed first at this `time` (2026-01-31T12:00:00Z) or later, or so long ago at most (15m)")
+}
+
+func (c *chosen) waitFlag(fl *pflag.FlagSet) {
+	fl.DurationVar(&c.wait, "wait", 0, "wait so long for the members of the subscription to carry it out; exit code 124 when they have not (0: don't wait)")
 }
 
 // check understands since.
@@ -98,7 +95,7 @@ func (c *chosen) options(cmd *cobra.Command) *admin.DeadLetterOptions {
 }
 
 func (a *app) deadLetters() *cobra.Command {
-	cmd := &cobra.Command{
+	return a.holder(&cobra.Command{
 		Use:   "dead-letters",
 		Short: "List, show, redrive, skip, edit and discard the records that were given up",
 		Long: `List, show, redrive, skip, edit and discard the records of a subscription that were
@@ -106,77 +103,74 @@ given up. The name may come before the verb too: "dead-letters billing list". An
 written down, and the members of the subscription carry it out as soon as there are some.
 An order about a record that is decided about already, or that only waits behind a failed
 one, is a conflict (exit code 4); about a record that was never given up, "not found" (3).`,
-		Args:    cobra.ArbitraryArgs,
-		RunE:    a.needsSubcommand,
 		Aliases: []string{"dlq"},
-	}
-	cmd.AddCommand(a.deadLettersList(), a.deadLettersShow(), a.deadLettersExport(), a.deadLettersEdit(),
-		a.deadLettersOrder("redrive", "Deliver dead letters again, in order, before what waits behind them", (*admin.Client).RedriveDeadLetters),
-		a.deadLettersOrder("skip", "Pass dead letters over, as they are dealt with in another way; their keys go on", (*admin.Client).SkipDeadLetters),
-		a.deadLettersOrder("discard", "Finish dead letters as they are; their keys go on without them", (*admin.Client).DiscardDeadLetters))
-	return cmd
-}
-
-func (a *app) deadLettersList() *cobra.Command {
-	var c chosen
-	var limit int
-	cmd := &cobra.Command{
-		Use:   "list NAME",
-		Short: "List the records that wait for a decision",
-		Long: `List the records of a subscription that wait for a decision, in order of key and place:
+	}, subscriptionNames,
+		a.deadLettersList(&cobra.Command{
+			Use:   "list NAME",
+			Short: "List the records that wait for a decision",
+			Long: `List the records of a subscription that wait for a decision, in order of key and place:
 "failed" records were given up, and "blocked" records wait behind a failed one of their
 key. With --all also records that are decided about: "redriven", "skipped", "discarded",
 "edited". JSON is one object a line.`,
-		Args: cobra.ExactArgs(1),
-	}
+		}, deadLetterTable),
+		a.deadLettersShow(),
+		a.deadLettersList(&cobra.Command{
+			Use:   "export NAME",
+			Short: "Write what is not delivered as lines of JSON, whatever --format says",
+		}, nil),
+		a.deadLettersEdit(),
+		a.deadLettersOrder("redrive", "Deliver dead letters again, in order, before what waits behind them", (*admin.Client).RedriveDeadLetters),
+		a.deadLettersOrder("skip", "Pass dead letters over, as they are dealt with in another way; their keys go on", (*admin.Client).SkipDeadLetters),
+		a.deadLettersOrder("discard", "Finish dead letters as they are; their keys go on without them", (*admin.Client).DiscardDeadLetters))
+}
+
+// deadLettersList makes a command that lists: in text by a table, if there is one.
+func (a *app) deadLettersList(cmd *cobra.Command, table func(*report, []api.DeadLetter)) *cobra.Command {
+	var c chosen
+	var limit int
+	cmd.Args = cobra.ExactArgs(1)
 	cmd.Flags().BoolVar(&c.decided, "all", false, "also those that are decided about")
-	cmd.Flags().StringVar(&c.key, "key", "", "only those of this `key`")
-	c.moreFlags(cmd)
-	cmd.Flags().IntVar(&limit, "limit", 0, "at most so `many` (0: all)")
+	c.register(cmd.Flags())
+	if table != nil {
+		cmd.Flags().IntVar(&limit, "limit", 0, "at most so `many` (0: all)")
+	}
 	cmd.PreRunE = checked(func() error { return c.check(cmd) })
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		list, err := rf.Admin().ListDeadLetters(ctx, args[0], c.options(cmd))
-		if err != nil && len(list) == 0 {
-			return err
-		}
 		if limit > 0 && len(list) > limit {
 			list = list[:limit]
 		}
-		return errors.Join(err, a.showDeadLetters(list)) // the rest is there all the same
+		switch {
+		case table == nil || a.global.format == "json":
+			return errors.Join(err, a.writeDeadLetters(list))
+		case err != nil && len(list) == 0:
+			return err
+		}
+		return errors.Join(err, emit(a, list, table)) // the rest is there all the same
 	})
 	return cmd
 }
 
-func (a *app) showDeadLetters(list []api.DeadLetter) error {
-	if a.global.format == "json" {
-		return a.writeDeadLetters(list)
-	}
-	return a.emit(list, func(r *report) {
-		rows := make([][]cell, len(list))
-		for i := range list {
-			d := list[i]
-			if d.Lost != "" {
-				d.Answer = "LOST, it can only be skipped or discarded: " + d.Lost
-			}
-			key, status := "-", string(d.Status)
-			if d.Key != nil {
-				key = *d.Key
-			}
-			if d.Ordered != "" {
-				status += ", to be " + string(d.Ordered)
-			}
-			rows[i] = []cell{left(d.ID), left(key), alarmIf(list[i].Status == api.Failed, left(status)), number(int64(d.Attempts)), left(dash(d.Reason)), left(dash(string(d.FailedAt))), left(dash(d.Answer))}
+func deadLetterTable(r *report, list []api.DeadLetter) {
+	tableOf(r, []string{"ID", "KEY", "STATUS", "ATTEMPTS", "REASON", "FAILED AT", "ANSWER"}, list, func(d api.DeadLetter) []cell {
+		if d.Lost != "" {
+			d.Answer = "LOST, it can only be skipped or discarded: " + d.Lost
 		}
-		r.table([]string{"ID", "KEY", "STATUS", "ATTEMPTS", "REASON", "FAILED AT", "ANSWER"}, rows)
+		key, status := "-", string(d.Status)
+		if d.Key != nil {
+			key = *d.Key
+		}
+		if d.Ordered != "" {
+			status += ", to be " + string(d.Ordered)
+		}
+		return []cell{left(d.ID), left(key), alarmIf(d.Status == api.Failed, left(status)), number(d.Attempts), left(dash(d.Reason)), left(dash(string(d.FailedAt))), left(dash(d.Answer))}
 	})
 }
 
 // writeDeadLetters writes one object a line.
 func (a *app) writeDeadLetters(list []api.DeadLetter) error {
-	enc := json.NewEncoder(a.stdout)
-	enc.SetEscapeHTML(false)
 	for i := range list {
-		if err := enc.Encode(&list[i]); err != nil {
+		if err := writeJSON(a.stdout, &list[i], ""); err != nil {
 			return err
 		}
 	}
@@ -195,8 +189,7 @@ members of the subscription carry it out as soon as there are some.`,
 		Args: cobra.MinimumNArgs(1),
 	}
 	cmd.Flags().StringSliceVar(&c.ids, "id", nil, "that of this `ID`; may be repeated")
-	cmd.Flags().StringVar(&c.key, "key", "", "those of this `key`")
-	c.moreFlags(cmd)
+	c.register(cmd.Flags())
 	cmd.Flags().BoolVar(&c.all, "all", false, "all of them")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say how many these are")
 	if discards {
@@ -205,7 +198,7 @@ records are finished that were never delivered; --yes answers. Without a termina
 never asks.`
 		cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	}
-	c.waitFlag(cmd)
+	c.waitFlag(cmd.Flags())
 	cmd.PreRunE = checked(func() error {
 		c.ids = append(c.ids, cmd.Flags().Args()[min(1, cmd.Flags().NArg()):]...)
 		if c.all == (len(c.ids) > 0 || cmd.Flags().Changed("key") || cmd.Flags().Changed("since") || cmd.Flags().Changed("filter")) {
@@ -218,7 +211,7 @@ never asks.`
 		o.DryRun = dry || discards && !yes && a.asks()
 		n, err := order(rf.Admin(), ctx, args[0], o)
 		if err == nil && o.DryRun && !dry {
-			question := fmt.Sprintf("Finish %s of subscription %s undelivered?", plural(int64(n), "dead letter"), args[0])
+			question := fmt.Sprintf("Finish %s of subscription %s undelivered?", plural(n, "dead letter"), args[0])
 			if err := a.agreed(ctx, n == 0, question, fmt.Sprintf("no dead letter of subscription %q was discarded", args[0])); err != nil {
 				return err
 			}
@@ -228,33 +221,21 @@ never asks.`
 		if err != nil {
 			return err
 		}
+		err = emit(a, api.DeadLetterOrder{Subscription: args[0], Order: verb, Records: n, DryRun: dry}, orderLine)
 		if dry {
-			return a.emit(api.DeadLetterOrder{Subscription: args[0], Order: verb, Records: n, DryRun: true}, func(r *report) {
-				r.line("%s: %s, if it were not a dry run", verb, plural(int64(n), "record"))
-			})
+			return err
 		}
-		err = a.emit(api.DeadLetterOrder{Subscription: args[0], Order: verb, Records: n}, func(r *report) { r.line("%s: %s", verb, plural(int64(n), "record")) })
 		return errors.Join(err, c.carriedOut(ctx, rf, args[0], o))
 	})
 	return cmd
 }
 
-func (a *app) deadLettersExport() *cobra.Command {
-	var c chosen
-	cmd := &cobra.Command{
-		Use:   "export NAME",
-		Short: "Write what is not delivered as lines of JSON, whatever --format says",
-		Args:  cobra.ExactArgs(1),
+func orderLine(r *report, o api.DeadLetterOrder) {
+	end := ""
+	if o.DryRun {
+		end = ", if it were not a dry run"
 	}
-	cmd.Flags().BoolVar(&c.decided, "all", false, "also those that are decided about")
-	cmd.Flags().StringVar(&c.key, "key", "", "only those of this `key`")
-	c.moreFlags(cmd)
-	cmd.PreRunE = checked(func() error { return c.check(cmd) })
-	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-		list, err := rf.Admin().ListDeadLetters(ctx, args[0], c.options(cmd))
-		return errors.Join(err, a.writeDeadLetters(list))
-	})
-	return cmd
+	r.line("%s: %s%s", o.Order, plural(o.Records, "record"), end)
 }
 
 func (a *app) deadLettersEdit() *cobra.Command {
@@ -271,50 +252,19 @@ which dead letter it was. The topic keeps the record as it is.`,
 	}
 	cmd.Flags().StringVar(&file, "value-file", "", "the `file` with the new value")
 	_ = cmd.MarkFlagRequired("value-file") // made just above
-	c.waitFlag(cmd)
+	c.waitFlag(cmd.Flags())
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-		value, err := a.valueOf(ctx, file)
+		value, err := a.readInput(ctx, file, commitlog.MaxRecordBytes, "the new value, byte for byte")
 		if err == nil {
 			err = rf.Admin().EditDeadLetter(ctx, args[0], args[1], value)
 		}
 		if err != nil {
 			return err
 		}
-		err = a.emit(api.DeadLetterOrder{Subscription: args[0], Order: "edit", Records: 1}, func(r *report) { r.line("edit: 1 record") })
+		err = emit(a, api.DeadLetterOrder{Subscription: args[0], Order: "edit", Records: 1}, orderLine)
 		return errors.Join(err, c.carriedOut(ctx, rf, args[0], &admin.DeadLetterOptions{IDs: args[1:]}))
 	})
 	return cmd
-}
-
-// valueOf reads the value of a record, or a little more than the longest.
-func (a *app) valueOf(ctx context.Context, file string) ([]byte, error) {
-	if file == "-" {
-		if isTerminal(a.stdin) {
-			fmt.Fprintln(a.stderr, "the new value, byte for byte; Ctrl-D ends it")
-		}
-		value, err := readUntil(ctx, func() ([]byte, error) { return io.ReadAll(io.LimitReader(a.stdin, commitlog.MaxRecordBytes+1)) })
-		if err != nil {
-			err = fmt.Errorf("standard input: %w", err)
-		}
-		return value, err
-	}
-	f, err := storeurl.OpenFile(ctx, file)
-	switch {
-	case err != nil && ctx.Err() != nil: // a FIFO without a writer
-		return nil, fmt.Errorf("--value-file: %w", err)
-	case errors.Is(err, os.ErrNotExist):
-		return nil, fmt.Errorf("--value-file: %w: %w", err, fault.NotFound)
-	case err != nil:
-		return nil, fmt.Errorf("--value-file: %w: %w", err, fault.Invalid)
-	}
-	defer func() { _ = f.Close() }()                                                  // it was only read
-	stop := context.AfterFunc(ctx, func() { _ = f.SetReadDeadline(time.Unix(1, 0)) }) // of a pipe
-	defer stop()
-	value, err := io.ReadAll(io.LimitReader(f, commitlog.MaxRecordBytes+1))
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = fmt.Errorf("--value-file: %s gave no end: %w", file, context.Cause(ctx))
-	}
-	return value, err
 }
 
 func (a *app) deadLettersShow() *cobra.Command {

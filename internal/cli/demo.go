@@ -85,7 +85,7 @@ func (a *app) demo(ctx context.Context, cmd *cobra.Command, c *verify.DemoConfig
 	if err != nil && !errors.Is(err, verify.ErrBroken) {
 		return err
 	}
-	if printErr := a.emit(result, func(r *report) { demoEnd(r, out) }); printErr != nil {
+	if printErr := emit(a, result, func(r *report, _ any) { demoEnd(r, out) }); printErr != nil {
 		return errors.Join(err, printErr)
 	}
 	if err != nil && a.global.format == "text" {

@@ -65,6 +65,15 @@ func checkValues(fl *pflag.FlagSet) (errs []error) {
 	return errs
 }
 
+// oneOf refuses a value that is none of the words.
+func oneOf(flag, value string, words ...string) error {
+	if slices.Contains(words, value) {
+		return nil
+	}
+	last := len(words) - 1
+	return fmt.Errorf("--%s %s: expected \"%s\" or %q: %w", flag, storeurl.Quote(value), strings.Join(words[:last], `", "`), words[last], fault.Invalid)
+}
+
 // isEmpty tells a text without a byte, or a list that has one.
 func isEmpty(v pflag.Value) bool {
 	if list, ok := v.(pflag.SliceValue); ok {

@@ -4,27 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
 func (a *app) groupCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return a.holder(&cobra.Command{
 		Use:     "group",
 		Short:   "List, describe, move, pause and delete consumer groups",
-		Args:    cobra.ArbitraryArgs,
-		RunE:    a.needsSubcommand,
 		Aliases: []string{"groups"},
-	}
-	cmd.AddCommand(a.groupList(), a.groupDescribe(), a.groupSeek(), a.groupPause(), a.groupResume(), a.groupDelete())
-	return cmd
+	}, groupNames, a.groupList(), a.groupDescribe(), a.groupSeek(), a.groupPause(), a.groupResume(), a.groupDelete())
 }
 
 func (a *app) groupList() *cobra.Command {
@@ -33,13 +29,9 @@ func (a *app) groupList() *cobra.Command {
 		Short:   "List the consumer groups with their members and lag",
 		Aliases: []string{"ls"},
 		Args:    cobra.NoArgs,
-		RunE: a.withClient(false, func(ctx context.Context, rf *ringfence.Client, _ []string) error {
-			groups, err := rf.Admin().MeasureGroups(ctx)
-			if err != nil {
-				return err
-			}
-			return a.emit(groups, func(r *report) { groupTable(r, groups) })
-		}),
+		RunE: show(a, func(ctx context.Context, c *admin.Client, _ []string) ([]api.Group, error) {
+			return c.MeasureGroups(ctx)
+		}, groupTable),
 	}
 }
 
@@ -50,11 +42,9 @@ func unreadableDocument(err error) bool {
 }
 
 func groupTable(r *report, groups []api.Group) {
-	var rows [][]cell
-	for _, g := range groups {
-		rows = append(rows, []cell{left(g.Name), left(g.Topic), number(int64(len(g.Members))), number(g.Lag), age(g.OldestMS), warnIf(g.State != "running", left(g.State))})
-	}
-	r.table([]string{"GROUP", "TOPIC", "MEMBERS", "LAG", "OLDEST", "STATE"}, rows)
+	tableOf(r, []string{"GROUP", "TOPIC", "MEMBERS", "LAG", "OLDEST", "STATE"}, groups, func(g api.Group) []cell {
+		return []cell{left(g.Name), left(g.Topic), number(len(g.Members)), number(g.Lag), age(g.OldestMS), warnIf(g.State != "running", left(g.State))}
+	})
 }
 
 func (a *app) groupDescribe() *cobra.Command {
@@ -65,30 +55,49 @@ func (a *app) groupDescribe() *cobra.Command {
 		Short: "Show the owner of each partition, how far it got, and why",
 		Long: `Show the members of a group and, for each partition: its owner, the epoch that fences
 former owners, the checkpoint, how many records lie behind it, how old the oldest of
-these is, and why the owner has it. It works with no member alive.`,
+these is, and why the owner has it. It works with no member alive. When a checkpoint or
+the record there is damaged, the exit code is 1.`,
 		Example: `  ringfence group describe billing
   ringfence group describe billing --watch
   ringfence group describe billing --format json | jq '.units[] | select(.lag > 0)'`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: a.completeGroupArg,
+		Args: cobra.ExactArgs(1),
 	}
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it again and again until interrupted")
 	cmd.Flags().DurationVar(&every, "every", time.Second, "with --watch: how often")
 	cmd.PreRunE = checked(func() error { return checkEvery(every) })
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-		show := func(ctx context.Context) error {
+		look := func(ctx context.Context) (damaged, err error) {
 			g, err := rf.Admin().DescribeGroup(ctx, args[0])
 			if err != nil {
-				return err
+				return nil, err
 			}
-			return a.emit(g, func(r *report) { describeGroup(r, &g) })
+			return damageOf(&g), emit(a, g, describeGroup)
 		}
 		if !watch {
-			return show(ctx)
+			return errors.Join(look(ctx))
 		}
-		return a.again(ctx, every, show)
+		return a.again(ctx, every, func(ctx context.Context) error {
+			_, err := look(ctx)
+			return err
+		})
 	})
 	return cmd
+}
+
+// damageOf says how many partitions of a group are damaged; nil: none.
+func damageOf(g *api.Group) error {
+	n := 0
+	for _, u := range g.Units {
+		for _, p := range u.Positions {
+			if p.Damaged != "" {
+				n++
+			}
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return fmt.Errorf("group %q: %s: %w", g.Name, plural(n, "damaged place"), fault.Corrupt)
 }
 
 // again shows something until ctx ends: on a terminal in place, elsewhere one after the other.
@@ -127,7 +136,7 @@ func checkEvery(every time.Duration) error {
 	return nil
 }
 
-func describeGroup(r *report, g *api.Group) {
+func describeGroup(r *report, g api.Group) {
 	st := green
 	if g.State != "running" {
 		st = yellow
@@ -141,16 +150,14 @@ func describeGroup(r *report, g *api.Group) {
 	r.line("lag         %s", lag)
 	r.line("assignment  %s, version %d by %s: %s", g.Assignor, g.Assignment.Version, dash(g.Assignment.By), dash(g.Assignment.Reason))
 	r.line("")
-	r.table([]string{"PARTITION", "OWNER", "EPOCH", "CHECKPOINT", "END", "LAG", "OLDEST", "WHY"}, unitRows(g))
+	r.table([]string{"PARTITION", "OWNER", "EPOCH", "CHECKPOINT", "END", "LAG", "OLDEST", "WHY"}, unitRows(&g))
 	if len(g.Members) == 0 {
 		return
 	}
 	r.line("")
-	var rows [][]cell
-	for _, m := range g.Members {
-		rows = append(rows, []cell{left(m.ID), number(int64(m.Units)), left(fmt.Sprintf("%s:%d", dash(m.Host), m.PID)), left(m.Incarnation), left(string(m.Joined)), left(traits(m))})
-	}
-	r.table([]string{"MEMBER", "OWNS", "PROCESS", "INCARNATION", "JOINED", "TRAITS"}, rows)
+	tableOf(r, []string{"MEMBER", "OWNS", "PROCESS", "INCARNATION", "JOINED", "TRAITS"}, g.Members, func(m api.Member) []cell {
+		return []cell{left(m.ID), number(m.Units), left(fmt.Sprintf("%s:%d", dash(m.Host), m.PID)), left(m.Incarnation), left(string(m.Joined)), left(traits(m))}
+	})
 }
 
 func unitRows(g *api.Group) [][]cell {
@@ -216,22 +223,4 @@ func traits(m api.Member) string {
 		t = append(t, "zone "+m.Zone)
 	}
 	return dash(strings.Join(t, ", "))
-}
-
-// completeGroups offers the names of groups to the shell.
-func (a *app) completeGroups(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return a.complete(cmd, func(ctx context.Context, rf *ringfence.Client) (names []string, err error) {
-		groups, err := rf.Admin().ListGroups(ctx)
-		for _, g := range groups {
-			names = append(names, g.Name)
-		}
-		return slices.Compact(names), err
-	})
-}
-
-func (a *app) completeGroupArg(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return a.completeGroups(cmd, args, prefix)
 }

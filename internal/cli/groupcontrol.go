@@ -32,8 +32,7 @@ hold later records of its keys begin again after it.`,
   ringfence group seek billing --to -15m
   ringfence group seek billing --to 4711 --partition 3
   ringfence group seek billing --to 4711 --partition 1/3`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: a.completeGroupArg,
+		Args: cobra.ExactArgs(1),
 	}
 	cmd.Flags().StringVar(&to, "to", "", "`where`: earliest, latest, an offset, a time or an age")
 	cmd.Flags().StringSliceVar(&partitions, "partition", nil, "only this `partition`, or STORAGE/PARTITION; may be repeated")
@@ -61,26 +60,28 @@ hold later records of its keys begin again after it.`,
 		if err != nil {
 			return err
 		}
-		return a.emit(result, func(r *report) { seekTable(r, result) })
+		return emit(a, result, seekTable)
 	})
 	return cmd
 }
 
 func seekTable(r *report, s *api.Seek) {
-	var rows [][]cell
-	for _, p := range s.Positions {
-		from := right("-")
-		if p.From >= 0 {
-			from = number(p.From)
-		}
-		rows = append(rows, []cell{right(partitionName(p.Storage, p.Partition)), from, number(p.Checkpoint), number(p.Next), number(p.Lag)})
-	}
 	verb := "moved"
 	if !s.Done {
 		verb = "would move"
 	}
 	r.line("%s group %s to %s", verb, s.Group, s.To)
-	r.table([]string{"PARTITION", "FROM", "TO", "END", "LAG"}, rows)
+	tableOf(r, []string{"PARTITION", "FROM", "TO", "END", "LAG"}, s.Positions, func(p api.SeekPosition) []cell {
+		return []cell{right(partitionName(p.Storage, p.Partition)), checkpoint(p.From), number(p.Checkpoint), number(p.Next), number(p.Lag)}
+	})
+}
+
+// checkpoint is an offset, or that there is none.
+func checkpoint(offset int64) cell {
+	if offset < 0 {
+		return right("-")
+	}
+	return number(offset)
 }
 
 func (a *app) groupPause() *cobra.Command {
@@ -104,8 +105,7 @@ func (a *app) groupControl(verb, short string, paused bool, control func(context
 		Short: short,
 		Example: fmt.Sprintf(`  ringfence group %[1]s billing
   ringfence group %[1]s billing --partition 3 --partition 5`, verb),
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: a.completeGroupArg,
+		Args: cobra.ExactArgs(1),
 	}
 	cmd.Flags().StringSliceVar(&partitions, "partition", nil, "only this `partition`, or STORAGE/PARTITION; may be repeated")
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
@@ -127,14 +127,10 @@ func (a *app) groupControl(verb, short string, paused bool, control func(context
 				result.Partitions[i] = u.Unit
 			}
 		}
-		return a.emit(result, func(r *report) {
+		return emit(a, result, func(r *report, _ api.GroupPause) {
 			what := "all partitions"
 			if !result.All {
-				word := "partitions "
-				if len(some) == 1 {
-					word = "partition "
-				}
-				what = word + strings.Trim(fmt.Sprint(some), "[]")
+				what = namesOf("partition", strings.Fields(strings.Trim(fmt.Sprint(some), "[]")))
 			}
 			r.line("%sd group %s: %s", verb, args[0], what)
 		})
@@ -143,7 +139,7 @@ func (a *app) groupControl(verb, short string, paused bool, control func(context
 }
 
 func (a *app) groupDelete() *cobra.Command {
-	var dryRun, yes, force bool
+	var f deleteFlags
 	cmd := &cobra.Command{
 		Use:   "delete NAME",
 		Short: "Delete a group and its progress",
@@ -151,34 +147,23 @@ func (a *app) groupDelete() *cobra.Command {
 conflict (exit code 4). --force deletes it all the same, and also a group whose
 documents can't be read. On a terminal it asks first; --yes answers. Without a terminal
 it never asks.`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: a.completeGroupArg,
+		Args: cobra.ExactArgs(1),
 	}
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be deleted")
-	cmd.Flags().BoolVar(&force, "force", false, "also with members, or with documents that can't be read")
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	f.register(cmd.Flags(), "also with members, or with documents that can't be read")
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		g, err := rf.Admin().DescribeGroup(ctx, args[0])
-		if force && unreadableDocument(err) {
+		if f.force && unreadableDocument(err) {
 			g, err = api.Group{Name: args[0], Topic: "(unknown)"}, nil
 		}
 		if err != nil {
 			return err
 		}
-		result := deletion{What: "group", Name: g.Name, Deleted: !dryRun}
-		if dryRun {
-			if n := len(g.Members); n > 0 && !force {
-				return fmt.Errorf("group %q has %s, %q among them; it would not be deleted before they are stopped: %w", g.Name, plural(int64(n), "live member"), g.Members[0].ID, fault.Conflict)
-			}
-			return a.emitDeletion(result)
+		if n := len(g.Members); f.dryRun && n > 0 && !f.force {
+			return fmt.Errorf("group %q has %s, %q among them; it would not be deleted before they are stopped: %w", g.Name, plural(n, "live member"), g.Members[0].ID, fault.Conflict)
 		}
-		if err := a.agreed(ctx, yes, fmt.Sprintf("Delete group %s and its progress in topic %s?", g.Name, g.Topic), fmt.Sprintf("group %q was not deleted", g.Name)); err != nil {
-			return err
-		}
-		if err := rf.Admin().DeleteGroup(ctx, args[0], &admin.DeleteGroupOptions{Force: force}); err != nil {
-			return err
-		}
-		return a.emitDeletion(result)
+		return a.remove(ctx, &f, api.Deletion{What: "group", Name: g.Name}, fmt.Sprintf("Delete group %s and its progress in topic %s?", g.Name, g.Topic), func() error {
+			return rf.Admin().DeleteGroup(ctx, args[0], &admin.DeleteGroupOptions{Force: f.force})
+		})
 	})
 	return cmd
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -23,14 +22,10 @@ import (
 )
 
 func (a *app) logCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return a.holder(&cobra.Command{
 		Use:   "log",
 		Short: "Look inside the log of a data directory",
-		Args:  cobra.ArbitraryArgs,
-		RunE:  a.needsSubcommand,
-	}
-	cmd.AddCommand(a.logDump(), a.logCheck())
-	return cmd
+	}, nil, a.logDump(), a.logCheck())
 }
 
 type dumpFlags struct {
@@ -59,7 +54,7 @@ and so on, see "topic describe"; NAME..0 is enough to say which.`,
 	cmd.Flags().StringVar(&f.topic, "topic", "", "only this storage topic")
 	cmd.Flags().IntVar(&f.partition, "partition", -1, "only this partition")
 	cmd.Flags().BoolVar(&f.records, "records", false, "the records of each frame")
-	_ = cmd.RegisterFlagCompletionFunc("topic", a.completeStorages) // made just above
+	_ = cmd.RegisterFlagCompletionFunc("topic", a.offers(storageNames)) // made just above
 	cmd.RunE = a.do(func(ctx context.Context, args []string) error {
 		return a.onLog(args, func(dir string) error { return a.dumpLog(ctx, dir, f) })
 	})
@@ -133,7 +128,7 @@ type recordLine struct {
 }
 
 func (a *app) dumpLog(ctx context.Context, dir string, f dumpFlags) error {
-	out := &wholeLines{w: a.stdout}
+	out := a.stdout
 	asJSON := a.global.format == "json"
 	opts := &filelog.InspectOptions{Topic: f.topic, Same: topic.IsStorage}
 	opts.Frame = func(i filelog.FrameInfo) error {
@@ -151,9 +146,6 @@ func (a *app) dumpLog(ctx context.Context, dir string, f dumpFlags) error {
 		}
 	}
 	report, err := filelog.Inspect(ctx, filelog.Config{Dir: dir}, opts)
-	if flushErr := out.flush(); err == nil {
-		err = flushErr
-	}
 	if err != nil {
 		return err
 	}
@@ -170,27 +162,6 @@ func (a *app) dumpLog(ctx context.Context, dir string, f dumpFlags) error {
 	return damageError(report)
 }
 
-// wholeLines collects lines and writes many of them at once, none of them in two parts.
-type wholeLines struct {
-	w   io.Writer
-	buf []byte
-}
-
-// Write takes a line.
-func (l *wholeLines) Write(line []byte) (int, error) {
-	l.buf = append(l.buf, line...)
-	if len(l.buf) < 64<<10 {
-		return len(line), nil
-	}
-	return len(line), l.flush()
-}
-
-func (l *wholeLines) flush() error {
-	_, err := l.w.Write(l.buf)
-	l.buf = l.buf[:0]
-	return err
-}
-
 func printFrame(out io.Writer, i filelog.FrameInfo, asJSON bool) error {
 	fr := &i.Frame
 	line := frameLine{
@@ -198,7 +169,7 @@ func printFrame(out io.Writer, i filelog.FrameInfo, asJSON bool) error {
 		Records: fr.Count, Kind: fmt.Sprint(fr.Kind), Timestamp: timeOf(fr.Time), Producer: fr.ProducerID, Sequence: fr.Sequence,
 	}
 	if asJSON {
-		return writeJSONLine(out, line)
+		return writeJSON(out, line, "")
 	}
 	if fr.ProducerID != 0 && fr.Count == 0 {
 		_, err := fmt.Fprintf(out, "%s  %s+%d  partition %d  epoch %d of producer %x begins  %s\n", i.Topic, filepath.Base(i.File), i.Position,
@@ -206,7 +177,7 @@ func printFrame(out io.Writer, i filelog.FrameInfo, asJSON bool) error {
 		return err
 	}
 	_, err := fmt.Fprintf(out, "%s  %s+%d  partition %d  offsets %d to %d  %s  %s  %s\n", i.Topic, filepath.Base(i.File), i.Position,
-		fr.Partition, fr.Base, fr.Next()-1, plural(int64(fr.Count), "record"), line.Kind, line.Timestamp)
+		fr.Partition, fr.Base, fr.Next()-1, plural(fr.Count, "record"), line.Kind, line.Timestamp)
 	return err
 }
 
@@ -223,23 +194,13 @@ func printRecord(out io.Writer, i filelog.FrameInfo, r *driver.Record, asJSON bo
 		Topic: i.Topic, Partition: i.Frame.Partition, Offset: r.Offset, Timestamp: timeOf(r.Timestamp),
 		Headers: make([]api.Header, len(r.Headers)), File: i.File, Position: i.Position,
 	}
-	if r.Key != nil {
-		var key string
-		key, line.KeyEncoding = api.Text(r.Key)
-		line.Key = &key
-	}
+	line.Key, line.KeyEncoding = api.KeyText(r.Key)
 	line.Value, line.ValueEncoding = api.Text(r.Value)
 	for n, h := range r.Headers {
 		line.Headers[n].Name = h.Name
 		line.Headers[n].Value, line.Headers[n].ValueEncoding = api.Text(h.Value)
 	}
-	return writeJSONLine(out, line)
-}
-
-func writeJSONLine(out io.Writer, v any) error {
-	enc := json.NewEncoder(out)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	return writeJSON(out, line, "")
 }
 
 // shortText is the start of some bytes, quoted where they are no plain text.
@@ -261,9 +222,9 @@ func damageText(topic string, d filelog.DamageReport) string {
 }
 
 func damageError(r *filelog.Report) error {
-	n := int64(0)
+	n := 0
 	for _, t := range r.Topics {
-		n += int64(len(t.Damage))
+		n += len(t.Damage)
 	}
 	if n == 0 {
 		return nil
@@ -288,12 +249,7 @@ func (a *app) checkLog(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	checked := checkedTopics(found)
-	err = a.emit(checked, func(r *report) { checkTable(r, checked) })
-	if err != nil {
-		return err
-	}
-	return damageError(found)
+	return errors.Join(emit(a, checkedTopics(found), checkTable), damageError(found))
 }
 
 // checkedLog is what "log check" found, as people and programs read it.
@@ -345,7 +301,7 @@ func checkedTopics(found *filelog.Report) checkedLog {
 
 func soundness(t *filelog.TopicReport) string {
 	if n := len(t.Damage); n > 0 {
-		return plural(int64(n), "damaged place")
+		return plural(n, "damaged place")
 	}
 	state := "sound"
 	if t.Sealed {
@@ -355,15 +311,12 @@ func soundness(t *filelog.TopicReport) string {
 }
 
 func checkTable(r *report, log checkedLog) {
-	var rows [][]cell
-	for i := range log.Topics {
-		t := &log.Topics[i]
-		rows = append(rows, []cell{
-			left(t.Topic), number(int64(t.Partitions)), number(int64(len(t.Segments))), number(t.Frames), number(t.Records), number(t.Bytes),
+	tableOf(r, []string{"TOPIC", "PARTITIONS", "SEGMENTS", "FRAMES", "RECORDS", "BYTES", "STATE"}, log.Topics, func(t checkedTopic) []cell {
+		return []cell{
+			left(t.Topic), number(t.Partitions), number(len(t.Segments)), number(t.Frames), number(t.Records), number(t.Bytes),
 			alarmIf(len(t.Damage) > 0, left(t.State)),
-		})
-	}
-	r.table([]string{"TOPIC", "PARTITIONS", "SEGMENTS", "FRAMES", "RECORDS", "BYTES", "STATE"}, rows)
+		}
+	})
 	for i := range log.Topics {
 		for _, d := range log.Topics[i].Damage {
 			r.line("%s", damageText(log.Topics[i].Topic, d))

@@ -70,7 +70,9 @@ func (a *app) untilSignalled(parent context.Context) (context.Context, func()) {
 			return
 		}
 		a.children.Kill()
-		a.screen.giveBackWithin(time.Second)
+		soon, end := context.WithTimeout(context.Background(), time.Second)                              // a terminal may take nothing any more
+		_, _ = readUntil(soon, func() (struct{}, error) { a.screen.giveBack(); return struct{}{}, nil }) // it ends anyway
+		end()
 		fmt.Fprintln(a.stderr, "ringfence: second signal: quitting without a clean end")
 		code := 128
 		if n, ok := second.(syscall.Signal); ok {

@@ -186,7 +186,7 @@ func (a *app) abandonMirrors(ctx context.Context, from *ringfence.Client, target
 		}
 		docs[i] = mirrorDoc{Topic: name, Abandoned: true}
 	}
-	return a.emit(docs, func(r *report) {
+	return emit(a, docs, func(r *report, docs []mirrorDoc) {
 		for _, d := range docs {
 			r.line("topic %s: nothing is kept any more for a mirror to %s", d.Topic, target)
 		}
@@ -235,7 +235,7 @@ func (a *app) runMirrors(ctx context.Context, mirrors []*mirror.Mirror, names []
 	if cutOver && errors.Is(context.Cause(ctx), errSignalled) {
 		return errSignalled // it is not done
 	}
-	return a.emit(docs, func(r *report) {
+	return emit(a, docs, func(r *report, docs []mirrorDoc) {
 		for _, d := range docs {
 			r.line("%s", d.text(bar))
 		}
@@ -247,7 +247,7 @@ func (d *mirrorDoc) text(bar *progress) string {
 	case d.Already:
 		return fmt.Sprintf("topic %s was cut over before; nothing was changed", d.Topic)
 	case d.CutOver:
-		return fmt.Sprintf("topic %s was cut over: the last %s copied, the progress of %s carried over", d.Topic, plural(d.Records, "record"), plural(int64(len(d.Groups)), "group"))
+		return fmt.Sprintf("topic %s was cut over: the last %s copied, the progress of %s carried over", d.Topic, plural(d.Records, "record"), plural(len(d.Groups), "group"))
 	}
 	return fmt.Sprintf("topic %s: copied %s (%s/s)", d.Topic, plural(d.Records, "record"), bar.rate(d.Records))
 }

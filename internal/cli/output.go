@@ -1,42 +1,76 @@
 package cli
 
 import (
-	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"reflect"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/spell"
 	"github.com/ringfence/ringfence/internal/visible"
+	"github.com/ringfence/ringfence/subscription"
 )
 
 // emit prints a result on stdout: v as one JSON document, or what text makes of it. Both show
 // the same facts. The URL of an endpoint is shown without its secrets.
-func (a *app) emit(v any, text func(*report)) error {
-	if d, ok := v.(*api.Subscription); ok {
-		v = shownSubscription(d)
+func emit[T any](a *app, v T, text func(*report, T)) error {
+	switch s := any(v).(type) {
+	case *api.Subscription:
+		hideSecret(s)
+	case *api.SubscriptionStatus:
+		hideSecret(&s.Subscription)
+	case []*api.Subscription:
+		for _, d := range s {
+			hideSecret(d)
+		}
 	}
-	var buf bytes.Buffer
 	if a.global.format == "json" {
-		enc := json.NewEncoder(&buf)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		if err := enc.Encode(v); err != nil {
+		return writeJSON(a.stdout, v, "  ")
+	}
+	r := a.newReport()
+	text(r, v)
+	_, err := io.WriteString(a.stdout, r.String())
+	return err
+}
+
+// hideSecret replaces what may be a secret in the URL of an endpoint.
+func hideSecret(d *api.Subscription) {
+	if d.Endpoint != nil {
+		e := api.Endpoint(subscription.Endpoint(*d.Endpoint).Shown())
+		d.Endpoint = &e
+	}
+}
+
+// writeJSON writes v at once: as one line, unless it is indented.
+func writeJSON(w io.Writer, v any, indent string) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", indent)
+	return enc.Encode(v)
+}
+
+// show makes the body of a command that gives one order and prints what comes of it: of an order that failed, the
+// part that is known.
+func show[T any](a *app, order func(ctx context.Context, c *admin.Client, args []string) (T, error), text func(*report, T)) func(*cobra.Command, []string) error {
+	return a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
+		v, err := order(ctx, rf.Admin(), args)
+		if part := reflect.ValueOf(v); err != nil && (part.IsZero() || part.Kind() == reflect.Slice && part.Len() == 0) {
 			return err
 		}
-	} else {
-		r := a.newReport()
-		text(r)
-		buf.WriteString(r.String())
-	}
-	_, err := a.stdout.Write(buf.Bytes())
-	return err
+		return errors.Join(err, emit(a, v, text))
+	})
 }
 
 // newReport starts a text for stdout, with colours on a terminal.
@@ -122,13 +156,15 @@ type cell struct {
 	right bool
 }
 
-func left(s string) cell            { return cell{text: s} }
-func right(s string) cell           { return cell{text: s, right: true} }
-func number(n int64) cell           { return right(thousands(n)) }
-func styled(st style, c cell) cell  { c.style = st; return c }
-func age(millis int64) cell         { return right(ageText(millis)) }
-func warnIf(bad bool, c cell) cell  { return styleIf(bad, yellow, c) }
-func alarmIf(bad bool, c cell) cell { return styleIf(bad, red, c) }
+func left(s string) cell             { return cell{text: s} }
+func right(s string) cell            { return cell{text: s, right: true} }
+func number[N int | int64](n N) cell { return right(thousands(int64(n))) }
+func styled(st style, c cell) cell   { c.style = st; return c }
+func age(millis int64) cell          { return right(ageText(millis)) }
+func warnIf(bad bool, c cell) cell   { return styleIf(bad, yellow, c) }
+func alarmIf(bad bool, c cell) cell  { return styleIf(bad, red, c) }
+
+func unreadableCell(why string) cell { return styled(yellow, left("can't be read: "+why)) }
 
 func styleIf(cond bool, st style, c cell) cell {
 	if cond {
@@ -137,16 +173,20 @@ func styleIf(cond bool, st style, c cell) cell {
 	return c
 }
 
-func dash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
+func dash(s string) string { return cmp.Or(s, "-") }
 
 // widest is how far a column is padded. A key can be 32 KiB long: without a bound one of them would be as
 // many blanks in every other row of its table. What is longer is shown whole and stands out of its column.
 const widest = 200
+
+// tableOf prints a table with a row for each of a list.
+func tableOf[T any](r *report, header []string, list []T, row func(T) []cell) {
+	rows := make([][]cell, len(list))
+	for i, v := range list {
+		rows[i] = row(v)
+	}
+	r.table(header, rows)
+}
 
 // table prints aligned columns below a header.
 func (r *report) table(header []string, rows [][]cell) {
@@ -186,6 +226,7 @@ func (r *report) table(header []string, rows [][]cell) {
 }
 
 // How numbers and times are shown; see spell.
-func thousands(n int64) string           { return spell.Thousands(n) }
-func plural(n int64, word string) string { return spell.Plural(n, word) }
-func ageText(millis int64) string        { return spell.Age(millis) }
+func thousands(n int64) string    { return spell.Thousands(n) }
+func ageText(millis int64) string { return spell.Age(millis) }
+
+func plural[N int | int64](n N, word string) string { return spell.Plural(int64(n), word) }

@@ -12,7 +12,6 @@ import (
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/pipe"
-	"github.com/ringfence/ringfence/internal/storeurl"
 )
 
 type produceFlags struct {
@@ -50,7 +49,7 @@ value, headers and timestamp.`,
   ringfence produce clicks --file clicks.log --header source=web --format json
   ringfence consume old --group copy --from earliest --idle-exit 1s | ringfence produce new --input json`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: a.completeTopics,
+		ValidArgsFunction: first(a.offers(topicNames)),
 	}
 	fl := cmd.Flags()
 	fl.StringVarP(&f.key, "key", "k", "", "`key` of every record")
@@ -82,9 +81,7 @@ func (f *produceFlags) maker(key []byte) (*pipe.Maker, error) {
 	if f.inFlight < 1 || f.inFlight > 1<<20 {
 		errs = append(errs, fmt.Errorf("--in-flight %d: expected 1 to %d: %w", f.inFlight, 1<<20, fault.Invalid))
 	}
-	if f.input != "lines" && f.input != "json" {
-		errs = append(errs, fmt.Errorf("--input %s: expected \"lines\" or \"json\": %w", storeurl.Quote(f.input), fault.Invalid))
-	}
+	errs = append(errs, oneOf("input", f.input, "lines", "json"))
 	if f.input == "json" && (key != nil || f.keySep != "") {
 		errs = append(errs, fmt.Errorf("--input json: the key is in the record; expected no --key and no --key-sep: %w", fault.Invalid))
 	}
@@ -106,11 +103,13 @@ func (a *app) produce(ctx context.Context, rf *ringfence.Client, topic string, m
 	}
 	input, typed := a.stdin, f.file == "" && isTerminal(a.stdin)
 	if f.file != "" {
-		file, err := storeurl.OpenFile(ctx, f.file)
-		if err != nil {
+		file, err := readUntil(ctx, func() (*os.File, error) { return os.Open(f.file) }) // of a FIFO without a writer
+		if err != nil && ctx.Err() == nil {
 			return inputError(err)
+		} else if err != nil {
+			return fmt.Errorf("input: %s: %w", f.file, err)
 		}
-		defer file.Close() // ends a read of a pipe, too
+		defer file.Close()
 		input = file
 	} else if typed {
 		fmt.Fprintln(a.stderr, "one record a line; Ctrl-D ends the input")
@@ -136,15 +135,7 @@ func (a *app) produce(ctx context.Context, rf *ringfence.Client, topic string, m
 	if a.global.format == "json" {
 		return nil
 	}
-	return a.emit(nil, func(r *report) {
-		r.line("stored %s in topic %s (%s/s)", plural(sum.Acked, "record"), topic, bar.rate(sum.Acked))
+	return emit(a, sum.Acked, func(r *report, acked int64) {
+		r.line("stored %s in topic %s (%s/s)", plural(acked, "record"), topic, bar.rate(acked))
 	})
-}
-
-// inputError is an error of a file that the user named.
-func inputError(err error) error {
-	if errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("input: %w: %w", err, fault.NotFound)
-	}
-	return fmt.Errorf("input: %w", err)
 }

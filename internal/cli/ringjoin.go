@@ -3,7 +3,6 @@ package cli
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/ring"
@@ -39,8 +39,7 @@ first, and the others begin --drain later. Joins and leaves are shown on stderr.
 		Example: `  ringfence ring join webhooks --member a
   printf 'user-1\nuser-2\n/status\n' | ringfence ring join webhooks
   ringfence ring join jobs --mode table --registry postgres://localhost/app`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: a.completeRingArg,
+		Args: cobra.ExactArgs(1),
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&cfg.Member, "member", "", "`ID` in the ring (default: host and process); the newest start of an ID fences the others")
@@ -83,31 +82,31 @@ func ringMemberID() string {
 	return fmt.Sprintf("%s-%d", host, os.Getpid())
 }
 
-// ringTalk is a member in a terminal. One goroutine prints.
+// ringTalk is a member in a terminal.
 type ringTalk struct {
 	a    *app
 	ring *ring.Ring
-	news chan string // lines about members that come and go
 }
 
 // ringSession is a member until the input or the context ends.
 func (a *app) ringSession(ctx context.Context, cfg ring.Config, stay bool) (err error) {
-	t := &ringTalk{a: a, news: make(chan string, 64)}
-	cfg.Events.Changed = t.changed
+	t := &ringTalk{a: a}
+	cfg.Events.Changed = func(old, now *ring.View) {
+		if old.Epoch != now.Epoch && now.Reason != "" { // else slots moved, or the ring was just made
+			text := fmt.Sprintf("* epoch %d: %s; %s", now.Epoch, now.Reason, plural(len(now.Members), "member"))
+			fmt.Fprintln(a.stderr, a.stderr.Line(text))
+		}
+	}
 	if t.ring, err = ring.Join(ctx, cfg); err != nil {
 		return err
 	}
-	defer func() {
-		err = errors.Join(err, t.ring.Close(context.WithoutCancel(ctx)))
-		t.tell()
-	}()
+	defer func() { err = errors.Join(err, t.ring.Close(context.WithoutCancel(ctx))) }()
 	if err := t.ring.WaitEstablished(ctx); err != nil {
 		if errors.Is(context.Cause(ctx), errSignalled) {
 			return nil
 		}
 		return err
 	}
-	t.tell()
 	v := t.ring.View()
 	fmt.Fprintf(a.stderr, "joined ring %s as %s (%s); type a key, /status, /refresh or /quit\n", v.Ring, t.ring.Member(), v.Mode)
 	return t.talk(ctx, stay)
@@ -148,8 +147,6 @@ func (t *ringTalk) talk(ctx context.Context, stay bool) error {
 					return err
 				}
 			}
-		case text := <-t.news:
-			fmt.Fprintln(t.a.stderr, t.a.stderr.Line(text))
 		case <-t.ring.Done():
 			return t.ring.Err()
 		case <-ctx.Done():
@@ -168,16 +165,14 @@ func (t *ringTalk) answer(ctx context.Context, line string) (quit bool, err erro
 		return false, nil
 	case "/quit", "/exit":
 		return true, nil
-	case "/status":
-		d := admin.RingOf(t.ring.View())
-		return false, t.print(d, func(r *report) { ringText(r, d, t.ring.Member()) })
-	case "/refresh":
-		if err := t.ring.Refresh(ctx); err != nil {
-			fmt.Fprintln(t.a.stderr, "not refreshed: "+t.a.stderr.Line(err.Error()))
-			return false, nil
+	case "/status", "/refresh":
+		if line == "/refresh" {
+			if err := t.ring.Refresh(ctx); err != nil {
+				fmt.Fprintln(t.a.stderr, "not refreshed: "+t.a.stderr.Line(err.Error()))
+				return false, nil
+			}
 		}
-		d := admin.RingOf(t.ring.View())
-		return false, t.print(d, func(r *report) { ringText(r, d, t.ring.Member()) })
+		return false, printLine(t.a, admin.RingOf(t.ring.View()), func(r *report, d *api.Ring) { ringText(r, d, t.ring.Member()) })
 	}
 	if strings.HasPrefix(line, "/") {
 		fmt.Fprintf(t.a.stderr, "%s: expected a key, /status, /refresh or /quit\n", line)
@@ -189,38 +184,13 @@ func (t *ringTalk) answer(ctx context.Context, line string) (quit bool, err erro
 	if mine {
 		d.Owner, d.Epoch = t.ring.Member(), epoch
 	}
-	return false, t.print(d, func(r *report) { ownerText(r, d) })
+	return false, printLine(t.a, d, ownerText)
 }
 
-// print is emit with one line a JSON document.
-func (t *ringTalk) print(v any, text func(*report)) error {
-	if t.a.global.format == "json" {
-		enc := json.NewEncoder(t.a.stdout)
-		enc.SetEscapeHTML(false)
-		return enc.Encode(v)
+// printLine is emit with one line a JSON document.
+func printLine[T any](a *app, v T, text func(*report, T)) error {
+	if a.global.format == "json" {
+		return writeJSON(a.stdout, v, "")
 	}
-	return t.a.emit(v, text)
-}
-
-// changed notes the members that came and went.
-func (t *ringTalk) changed(old, now *ring.View) {
-	if old.Epoch == now.Epoch || now.Reason == "" {
-		return // slots moved, or the ring was just made
-	}
-	select {
-	case t.news <- fmt.Sprintf("* epoch %d: %s; %s", now.Epoch, now.Reason, plural(int64(len(now.Members)), "member")):
-	default: // too many to read
-	}
-}
-
-// tell prints what has been noted.
-func (t *ringTalk) tell() {
-	for {
-		select {
-		case text := <-t.news:
-			fmt.Fprintln(t.a.stderr, t.a.stderr.Line(text))
-		default:
-			return
-		}
-	}
+	return emit(a, v, text)
 }

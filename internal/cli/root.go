@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -35,8 +34,7 @@ type app struct {
 	global   globals
 	children command.Children
 	screen   screen
-	running  bool         // a command was found and its flags were accepted
-	doing    atomic.Value // of string: what part of its work it is at, see within
+	running  bool // a command was found and its flags were accepted
 }
 
 // globals are the flags that every command has.
@@ -220,22 +218,24 @@ func (a *app) withClient(create bool, body func(ctx context.Context, rf *ringfen
 }
 
 // onClient runs a body on an open client, see withClient.
-func (a *app) onClient(ctx context.Context, create bool, body func(context.Context, *ringfence.Client) error) (err error) {
+func (a *app) onClient(ctx context.Context, create bool, body func(context.Context, *ringfence.Client) error) error {
+	return onStore(ctx, a, create, ringfence.Open, body)
+}
+
+// onStore runs a body on what open opens.
+func onStore[S io.Closer](ctx context.Context, a *app, create bool, open func(context.Context, ringfence.Config) (S, error), body func(context.Context, S) error) (err error) {
 	c := a.clientConfig()
 	c.MustExist = !create
-	a.doing.Store(opening)
-	rf, err := ringfence.Open(ctx, c)
+	s, err := open(ctx, c)
 	if err != nil {
 		return a.whereToLook(err)
 	}
-	a.doing.Store(working)
 	defer func() {
-		a.doing.Store(closing)
-		if late := closed(ctx, rf.Close); err == nil || !errors.Is(late, context.DeadlineExceeded) {
+		if late := closed(ctx, s.Close); err == nil || !errors.Is(late, context.DeadlineExceeded) {
 			err = errors.Join(err, late)
 		}
 	}()
-	return a.whereToLook(a.guarded(ctx, func(ctx context.Context) error { return body(ctx, rf) }))
+	return a.whereToLook(a.guarded(ctx, func(ctx context.Context) error { return body(ctx, s) }))
 }
 
 // lastWords is for how long a command whose --timeout has passed waits for what it can't call off,
@@ -249,14 +249,13 @@ func closed(ctx context.Context, closeClient func() error) error {
 	if !bounded {
 		return closeClient()
 	}
-	done := make(chan error, 1)
-	go func() { done <- closeClient() }() // joined here, or ends with the process
-	select {
-	case err := <-done:
-		return err
-	case <-time.After(time.Until(deadline) + lastWords):
-		return fmt.Errorf("the stores were not closed in order: %w", context.DeadlineExceeded)
+	last, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline.Add(lastWords))
+	defer cancel()
+	_, err := readUntil(last, func() (struct{}, error) { return struct{}{}, closeClient() })
+	if last.Err() != nil && err != nil {
+		err = fmt.Errorf("the stores were not closed in order: %w", err)
 	}
+	return err
 }
 
 // guarded runs a body until the directories that it works in are gone; that is an error then,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"maps"
 	"os"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/ringfence/ringfence/internal/access"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/limits"
 	"github.com/ringfence/ringfence/internal/storeurl"
 )
 
@@ -161,24 +161,29 @@ func (a *app) checkGlobals() []error {
 // At the top of the file stand the flags that every command has; the flags of one command stand
 // below its name. A key that is no flag is a mistake, whichever command runs.
 func (a *app) readFile(cmd *cobra.Command, given map[string]bool) []error {
-	raw, info, err := a.openFile(cmd.Context())
-	switch {
-	case err == nil:
-	case errors.As(err, new(*exitError)):
+	ctx := cmd.Context()
+	if a.global.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, a.global.timeout)
+		defer cancel()
+	}
+	raw, err := a.readInput(ctx, a.global.config, limits.SettingsFileBytes, "the configuration")
+	if err != nil {
+		err = fmt.Errorf("configuration file: %w", err)
+		switch {
+		case errors.Is(err, errSignalled):
+			err = &exitError{err, fault.ExitFailure}
+		case ctx.Err() != nil:
+			err = &exitError{fmt.Errorf("gave up after %s (--timeout): %w", a.global.timeout, err), fault.ExitTimeout}
+		}
 		return []error{err}
-	case errors.Is(err, fault.Invalid):
-		return []error{fmt.Errorf("configuration file: %w", err)}
-	case errors.Is(err, os.ErrNotExist):
-		return []error{fmt.Errorf("configuration file: %w: %w", err, fault.NotFound)}
-	default:
-		return []error{fmt.Errorf("configuration file: %w: %w", err, fault.Invalid)}
 	}
 	var tree map[string]any
 	if err := yaml.Unmarshal(raw, &tree); err != nil {
 		text := strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: ")), " ")
 		return []error{fmt.Errorf("configuration file %s: no valid YAML: %s: %w", a.global.config, text, fault.Invalid)}
 	}
-	if err := checkSecrecy(a.global.config, info, tree); err != nil {
+	if err := checkSecrecy(a.global.config, tree); err != nil {
 		return []error{err}
 	}
 	r := fileReader{path: a.global.config, running: cmd, given: given}
@@ -186,40 +191,16 @@ func (a *app) readFile(cmd *cobra.Command, given map[string]bool) []error {
 	return r.errs
 }
 
-// openFile reads the configuration file, and tells which file that was. It waits for the output of a
-// command, <(command), as long as --timeout says.
-func (a *app) openFile(ctx context.Context) (raw []byte, info fs.FileInfo, err error) {
-	if a.global.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, a.global.timeout)
-		defer cancel()
-	}
-	defer func() {
-		switch {
-		case errors.Is(err, errSignalled):
-			err = &exitError{fmt.Errorf("configuration file: %w", err), fault.ExitFailure}
-		case errors.Is(err, context.DeadlineExceeded):
-			err = &exitError{fmt.Errorf("gave up after %s (--timeout): configuration file: %w", a.global.timeout, err), fault.ExitTimeout}
-		}
-	}()
-	f, err := storeurl.OpenFile(ctx, a.global.config)
-	if err != nil {
-		return nil, info, err
-	}
-	defer f.Close()
-	if info, err = f.Stat(); err != nil {
-		return nil, nil, err
-	}
-	raw, err = storeurl.ReadAll(ctx, f)
-	return raw, info, err
-}
-
 // checkSecrecy refuses a file with a password in it that other users can read.
-func checkSecrecy(path string, info fs.FileInfo, tree map[string]any) error {
-	if !holdsPassword(tree) || !info.Mode().IsRegular() { // <(a command), for example
+func checkSecrecy(path string, tree map[string]any) error {
+	if !holdsPassword(tree) {
 		return nil
 	}
-	if err := access.Check(path, info); err != nil {
+	info, err := os.Stat(path)
+	if err == nil && info.Mode().IsRegular() { // else <(a command), for example
+		err = access.Check(path, info)
+	}
+	if err != nil {
 		return fmt.Errorf("configuration file with a password: %w: %w", err, fault.Invalid)
 	}
 	return nil
@@ -375,12 +356,4 @@ reported at once:
     group: billing
     concurrency: 32`,
 	}
-}
-
-// contextOf is the context of a command, also while the shell asks for completions.
-func contextOf(cmd *cobra.Command) context.Context {
-	if ctx := cmd.Context(); ctx != nil {
-		return ctx
-	}
-	return context.Background()
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -17,25 +16,16 @@ import (
 )
 
 func (a *app) subscriptionCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return a.holder(&cobra.Command{
 		Use:   "subscription",
 		Short: "Deliver a topic in order per key, with retries, dead letters and their redrive",
 		Long: `A subscription delivers the records of a topic to an HTTP endpoint or a command, the
 records of a key in order. A failing record is tried again with growing pauses while
 only its key waits. A record that is given up becomes a dead letter, and its key waits
 until you redrive, edit, skip or discard it; then the rest of the key follows in order.`,
-		Args:    cobra.ArbitraryArgs,
-		RunE:    a.needsSubcommand,
 		Aliases: []string{"subscriptions", "sub"},
-	}
-	letters := a.deadLetters()
-	cmd.AddCommand(a.subscriptionCreate(), a.subscriptionList(), a.subscriptionDescribe(), a.subscriptionRun(), a.subscriptionPause(), a.subscriptionResume(), a.subscriptionLimit(), a.subscriptionReshard(), a.subscriptionReset(), a.subscriptionDelete(), a.subscriptionWhy(), letters)
-	for _, c := range slices.Concat(cmd.Commands(), letters.Commands()) {
-		if n := c.Name(); c.Parent() == letters || n != "create" && n != "list" { // which names a new one, or none
-			c.ValidArgsFunction = a.completeSubscriptionArg
-		}
-	}
-	return cmd
+	}, subscriptionNames, a.subscriptionCreate(), a.subscriptionList(), a.subscriptionDescribe(), a.subscriptionRun(), a.subscriptionPause(), a.subscriptionResume(),
+		a.subscriptionLimit(), a.subscriptionReshard(), a.subscriptionReset(), a.subscriptionDelete(), a.subscriptionWhy(), a.deadLetters())
 }
 
 func (a *app) subscriptionCreate() *cobra.Command {
@@ -65,7 +55,7 @@ conflict (exit code 4).`,
 	limitFlags(fl, &cfg.Rate, &cfg.Concurrency)
 	fl.StringVar(&policy, "dead-letters", "block", "what a record that is given up does to its key: block it, skip the record, or drop the record for good")
 	_ = cmd.MarkFlagRequired("topic") // made just above
-	_ = cmd.RegisterFlagCompletionFunc("topic", a.completeTopics)
+	_ = cmd.RegisterFlagCompletionFunc("topic", a.offers(topicNames))
 	completeWith(cmd, "order", "key", "none")
 	completeWith(cmd, "from", "earliest", "latest")
 	completeWith(cmd, "dead-letters", "block", "skip", "drop")
@@ -82,13 +72,12 @@ conflict (exit code 4).`,
 		if err != nil {
 			return err
 		}
-		d = shownSubscription(d)
-		return a.emit(d, func(r *report) {
+		return emit(a, d, func(r *report, d *api.Subscription) {
+			to := ""
 			if d.Endpoint != nil {
-				r.line("subscription %s delivers topic %s to %s", d.Name, d.Topic, d.Endpoint.URL)
-				return
+				to = " to " + d.Endpoint.URL
 			}
-			r.line("subscription %s delivers topic %s", d.Name, d.Topic)
+			r.line("subscription %s delivers topic %s%s", d.Name, d.Topic, to)
 		})
 	})
 	return cmd
@@ -120,31 +109,21 @@ func (a *app) subscriptionList() *cobra.Command {
 		Short:   "List the subscriptions",
 		Aliases: []string{"ls"},
 		Args:    cobra.NoArgs,
-		RunE: a.withClient(false, func(ctx context.Context, rf *ringfence.Client, _ []string) error {
-			all, err := rf.Admin().ListSubscriptions(ctx)
-			if err != nil {
-				return err
-			}
-			for i, d := range all {
-				all[i] = shownSubscription(d)
-			}
-			return a.emit(all, func(r *report) {
-				rows := make([][]cell, len(all))
-				for i, d := range all {
-					if d.Damaged != "" {
-						rows[i] = []cell{left(d.Name), left("-"), left("-"), right("-"), left("-"), warnIf(true, left("can't be read: "+d.Damaged))}
-						continue
-					}
-					rows[i] = []cell{left(d.Name), left(d.Topic), left(string(d.Order)), number(int64(d.Set().Shards)), left(string(d.DeadLetters)), left(stateOf(d))}
+		RunE: show(a, func(ctx context.Context, c *admin.Client, _ []string) ([]*api.Subscription, error) {
+			return c.ListSubscriptions(ctx)
+		}, func(r *report, all []*api.Subscription) {
+			tableOf(r, []string{"SUBSCRIPTION", "TOPIC", "ORDER", "SHARDS", "DEAD LETTERS", "STATE"}, all, func(d *api.Subscription) []cell {
+				if d.Damaged != "" {
+					return []cell{left(d.Name), left("-"), left("-"), right("-"), left("-"), unreadableCell(d.Damaged)}
 				}
-				r.table([]string{"SUBSCRIPTION", "TOPIC", "ORDER", "SHARDS", "DEAD LETTERS", "STATE"}, rows)
+				return []cell{left(d.Name), left(d.Topic), left(string(d.Order)), number(d.Set().Shards), left(string(d.DeadLetters)), left(stateOf(d))}
 			})
 		}),
 	}
 }
 
-// whoDelivers is the command that delivers a subscription.
-func whoDelivers(program string, d *api.Subscription) string {
+// delivering is the command that delivers a subscription.
+func delivering(program string, d *api.Subscription) string {
 	if d.Endpoint != nil {
 		return program + " serve"
 	}
@@ -152,8 +131,7 @@ func whoDelivers(program string, d *api.Subscription) string {
 }
 
 func (a *app) subscriptionDelete() *cobra.Command {
-	var opts admin.DeleteSubscriptionOptions
-	var yes bool
+	var f deleteFlags
 	cmd := &cobra.Command{
 		Use:   "delete NAME",
 		Short: "Delete a subscription, its progress and its dead letters",
@@ -166,39 +144,20 @@ a terminal it never asks.`,
   ringfence subscription delete billing --force --yes`,
 		Args: cobra.ExactArgs(1),
 	}
-	cmd.Flags().BoolVar(&opts.Force, "force", false, "also while members run, and while records are parked or dead letters")
-	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only say whether it would be refused")
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	f.register(cmd.Flags(), "also while members run, and while records are parked or dead letters")
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-		if !opts.DryRun && !yes && a.asks() {
-			look := opts
-			look.DryRun = true
-			if err := rf.Admin().DeleteSubscription(ctx, args[0], &look); err != nil {
+		remove := func(dryRun bool) error {
+			return rf.Admin().DeleteSubscription(ctx, args[0], &admin.DeleteSubscriptionOptions{Force: f.force, DryRun: dryRun})
+		}
+		if f.dryRun || !f.yes && a.asks() {
+			if err := remove(true); err != nil {
 				return err // before the question
 			}
 		}
-		if err := a.agreed(ctx, opts.DryRun || yes, fmt.Sprintf("Delete subscription %s, its progress and what it has parked?", args[0]), fmt.Sprintf("subscription %q was not deleted", args[0])); err != nil {
-			return err
-		}
-		if err := rf.Admin().DeleteSubscription(ctx, args[0], &opts); err != nil {
-			return err
-		}
-		return a.emit(subscriptionDeletion{"subscription", args[0], !opts.DryRun}, func(r *report) {
-			if opts.DryRun {
-				r.line("would delete subscription %s", args[0])
-				return
-			}
-			r.line("deleted subscription %s", args[0])
-		})
+		question := fmt.Sprintf("Delete subscription %s, its progress and what it has parked?", args[0])
+		return a.remove(ctx, &f, api.Deletion{What: "subscription", Name: args[0]}, question, func() error { return remove(false) })
 	})
 	return cmd
-}
-
-// subscriptionDeletion says what a delete command removed, or would remove.
-type subscriptionDeletion struct {
-	What    string `json:"what"`
-	Name    string `json:"name"`
-	Deleted bool   `json:"deleted"`
 }
 
 // What a command says of a record by its exit code, from sysexits.h; any other one but 0: try again.
@@ -279,18 +238,4 @@ owner at a time, and what is parked survives its owner.`,
 		return err
 	})
 	return cmd
-}
-
-// completeSubscriptionArg offers the names of subscriptions to the shell, for the first argument.
-func (a *app) completeSubscriptionArg(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return a.complete(cmd, func(ctx context.Context, rf *ringfence.Client) (names []string, err error) {
-		all, err := rf.Admin().ListSubscriptions(ctx)
-		for _, d := range all {
-			names = append(names, d.Name)
-		}
-		return names, err
-	})
 }

@@ -24,13 +24,9 @@ dead letters stay; orders about dead letters may be given meanwhile.`,
 		Args:    cobra.ExactArgs(1),
 	}
 	cmd.Flags().StringVar(&opts.Reason, "reason", "", "`why`, for people; one that is paused already keeps its own")
-	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-		d, err := rf.Admin().PauseSubscription(ctx, args[0], &opts)
-		if err != nil {
-			return err
-		}
-		return a.emit(d, func(r *report) { r.line("subscription %s is paused", d.Name) })
-	})
+	cmd.RunE = show(a, func(ctx context.Context, c *admin.Client, args []string) (*api.Subscription, error) {
+		return c.PauseSubscription(ctx, args[0], &opts)
+	}, func(r *report, d *api.Subscription) { r.line("subscription %s is paused", d.Name) })
 	return cmd
 }
 
@@ -40,13 +36,9 @@ func (a *app) subscriptionResume() *cobra.Command {
 		Short:   "Deliver a subscription that is paused from where it was",
 		Example: `  ringfence subscription resume billing`,
 		Args:    cobra.ExactArgs(1),
-		RunE: a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-			d, err := rf.Admin().ResumeSubscription(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			return a.emit(d, func(r *report) { r.line("subscription %s goes on", d.Name) })
-		}),
+		RunE: show(a, func(ctx context.Context, c *admin.Client, args []string) (*api.Subscription, error) {
+			return c.ResumeSubscription(ctx, args[0])
+		}, func(r *report, d *api.Subscription) { r.line("subscription %s goes on", d.Name) }),
 	}
 }
 
@@ -79,14 +71,9 @@ A record that a limit holds back loses no attempt.`,
 		}
 		return nil
 	})
-	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-		d, err := rf.Admin().LimitSubscription(ctx, args[0], to, nil)
-		if err != nil {
-			return err
-		}
-		d = shownSubscription(d)
-		return a.emit(d, func(r *report) { r.line("subscription %s delivers %s", d.Name, limitText(d)) })
-	})
+	cmd.RunE = show(a, func(ctx context.Context, c *admin.Client, args []string) (*api.Subscription, error) {
+		return c.LimitSubscription(ctx, args[0], to, nil)
+	}, func(r *report, d *api.Subscription) { r.line("subscription %s delivers %s", d.Name, limitText(d)) })
 	return cmd
 }
 
@@ -110,33 +97,27 @@ the change waits for one.`,
 	cmd.Flags().IntVar(&shards, "shards", 0, "how many shards there are to be")
 	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only say what would be done")
 	_ = cmd.MarkFlagRequired("shards") // made just above
-	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-		plan, err := rf.Admin().ReshardSubscription(ctx, args[0], shards, &opts)
-		if err != nil {
-			return err
-		}
-		return a.emit(plan, func(r *report) { reshardReport(r, plan) })
-	})
+	cmd.RunE = show(a, func(ctx context.Context, c *admin.Client, args []string) (*api.Reshard, error) {
+		return c.ReshardSubscription(ctx, args[0], shards, &opts)
+	}, reshardReport)
 	return cmd
 }
 
 func reshardReport(r *report, plan *api.Reshard) {
 	if plan.From == plan.To {
-		r.line("subscription %s has %s already", plan.Name, plural(int64(plan.From), "shard"))
+		r.line("subscription %s has %s already", plan.Name, plural(plan.From, "shard"))
 		return
 	}
 	verb := "goes"
 	if !plan.Begun {
 		verb = "would go"
 	}
-	r.line("subscription %s %s from %s to %d; %s handed over, and nothing is delivered again", plan.Name, verb, plural(int64(plan.From), "shard"), plan.To,
-		plural(int64(plan.Parked), "parked record"))
+	r.line("subscription %s %s from %s to %d; %s handed over, and nothing is delivered again", plan.Name, verb, plural(plan.From, "shard"), plan.To,
+		plural(plan.Parked, "parked record"))
 	r.line("")
-	rows := make([][]cell, len(plan.Shards))
-	for i, s := range plan.Shards {
-		rows[i] = []cell{number(int64(s.Shard)), left(numbers(s.Partitions)), left(numbers(s.After))}
-	}
-	r.table([]string{"SHARD", "PARTITIONS", "AFTER THE SHARDS OF NOW"}, rows)
+	tableOf(r, []string{"SHARD", "PARTITIONS", "AFTER THE SHARDS OF NOW"}, plan.Shards, func(s api.NewShard) []cell {
+		return []cell{number(s.Shard), left(numbers(s.Partitions)), left(numbers(s.After))}
+	})
 }
 
 // numbers shows a list that has no gaps.
@@ -180,20 +161,16 @@ a member it waits for one.`,
 	fl.BoolVar(&opts.DryRun, "dry-run", false, "only say what is delivered again, passed over and kept")
 	_ = cmd.MarkFlagRequired("to") // made just above
 	completeWith(cmd, "to", "earliest", "latest")
-	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
+	cmd.RunE = show(a, func(ctx context.Context, c *admin.Client, args []string) (*api.Reset, error) {
 		target, err := ringfence.ParseSeek(to)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if fl.Changed("storage") {
 			opts.Storage = &storage
 		}
-		out, err := rf.Admin().ResetSubscription(ctx, args[0], target, &opts)
-		if err != nil {
-			return err
-		}
-		return a.emit(out, func(r *report) { resetReport(r, out) })
-	})
+		return c.ResetSubscription(ctx, args[0], target, &opts)
+	}, resetReport)
 	return cmd
 }
 
@@ -202,25 +179,22 @@ func resetReport(r *report, s *api.Reset) {
 	if !s.Begun {
 		verb = "would be sent"
 	}
-	var again, skipped, anew, kept, dropped int64
-	rows := make([][]cell, len(s.Positions))
-	for i, p := range s.Positions {
+	var again, skipped int64
+	var anew, kept, dropped int
+	for _, p := range s.Positions {
 		again, skipped = again+p.Again, skipped+p.Skipped
-		anew, kept, dropped = anew+int64(p.Anew), kept+int64(p.Kept), dropped+int64(p.Dropped)
-		from := right("-")
-		if p.From >= 0 {
-			from = number(p.From)
-		}
-		rows[i] = []cell{
-			right(partitionName(p.Storage, p.Partition)), from, number(p.To), number(p.Next),
-			number(p.Again), number(p.Skipped), number(int64(p.Anew)), number(int64(p.Kept)), number(int64(p.Dropped)),
-		}
+		anew, kept, dropped = anew+p.Anew, kept+p.Kept, dropped+p.Dropped
 	}
 	r.line("subscription %s %s to %s: %s delivered again, %d passed over", s.Name, verb, s.To, plural(again, "record"), skipped)
 	r.line("of what is parked or a dead letter %d begin anew, %d stay so, %d are dropped", anew, kept, dropped)
 	if s.Earlier > 0 {
-		r.line("%s of earlier storage topics %s", plural(int64(s.Earlier), "parked record"), map[bool]string{true: "go as well, if all partitions are sent", false: "stay so"}[s.DropParked])
+		r.line("%s of earlier storage topics %s", plural(s.Earlier, "parked record"), map[bool]string{true: "go as well, if all partitions are sent", false: "stay so"}[s.DropParked])
 	}
 	r.line("")
-	r.table([]string{"PARTITION", "FROM", "TO", "END", "AGAIN", "SKIPPED", "ANEW", "KEPT", "DROPPED"}, rows)
+	tableOf(r, []string{"PARTITION", "FROM", "TO", "END", "AGAIN", "SKIPPED", "ANEW", "KEPT", "DROPPED"}, s.Positions, func(p api.ResetPosition) []cell {
+		return []cell{
+			right(partitionName(p.Storage, p.Partition)), checkpoint(p.From), number(p.To), number(p.Next),
+			number(p.Again), number(p.Skipped), number(p.Anew), number(p.Kept), number(p.Dropped),
+		}
+	})
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,19 +11,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/api"
-	"github.com/ringfence/ringfence/subscription"
 )
 
 // backlogLine says how much is held back, and since when.
 func backlogLine(r *report, b *api.Backlog, now time.Time) {
-	parked := plural(int64(b.Parked.Records), "record")
+	parked := plural(b.Parked.Records, "record")
 	if b.Parked.Keys > 0 {
-		parked += " of " + plural(int64(b.Parked.Keys), "key")
+		parked += " of " + plural(b.Parked.Keys, "key")
 	}
 	behind := ""
 	if b.Blocked > 0 {
-		behind = ", " + plural(int64(b.Blocked), "record") + " behind"
+		behind = ", " + plural(b.Blocked, "record") + " behind"
 	}
 	r.line("parked: %s%s; dead letters: %s%s%s", parked, oldestText(&b.Parked, now), thousands(int64(b.Dead.Records)), oldestText(&b.Dead, now), behind)
 }
@@ -100,7 +101,7 @@ func pauseLine(r *report, d *api.Subscription) {
 func limitText(d *api.Subscription) string {
 	var bounds []string
 	if l := d.Limits; l != nil && l.Rate > 0 {
-		bounds = append(bounds, fmt.Sprintf("at most %s a second", plural(int64(l.Rate), "attempt")))
+		bounds = append(bounds, fmt.Sprintf("at most %s a second", plural(l.Rate, "attempt")))
 	}
 	if l := d.Limits; l != nil && l.Concurrency > 0 {
 		bounds = append(bounds, fmt.Sprintf("at most %d at once", l.Concurrency))
@@ -144,36 +145,26 @@ func setsTable(r *report, d *api.Subscription) {
 		if n := d.Set().Storage; n > 0 {
 			of = fmt.Sprintf(" of storage topic %d", n)
 		}
-		r.line("%s%s", plural(int64(d.Set().Shards), "shard"), of)
+		r.line("%s%s", plural(d.Set().Shards, "shard"), of)
 		return
 	}
 	r.line("")
 	grown := d.Sets[0].Storage+d.Set().Storage > 0
-	head, rows := []string{"SHARD SET", "SHARDS", "STATE", "SINCE", "PAUSE"}, make([][]cell, len(d.Sets))
+	head := []string{"SHARD SET", "SHARDS", "STATE", "SINCE", "PAUSE"}
 	if grown {
 		head = append(head, "STORAGE")
 	}
-	for i, s := range d.Sets {
-		since, pause := string(s.Since), ""
+	tableOf(r, head, d.Sets, func(s api.ShardSet) []cell {
+		pause := ""
 		if s.PauseMS > 0 {
 			pause = (time.Duration(s.PauseMS) * time.Millisecond).String()
 		}
-		rows[i] = []cell{left(s.ID), number(int64(s.Shards)), left(s.State), left(since), left(pause)}
+		row := []cell{left(s.ID), number(s.Shards), left(s.State), left(string(s.Since)), left(pause)}
 		if grown {
-			rows[i] = append(rows[i], number(int64(s.Storage)))
+			row = append(row, number(s.Storage))
 		}
-	}
-	r.table(head, rows)
-}
-
-// shownSubscription is a subscription without what may be a secret in the URL of its endpoint.
-func shownSubscription(d *api.Subscription) *api.Subscription {
-	if d.Endpoint == nil {
-		return d
-	}
-	shown, e := *d, api.Endpoint(subscription.Endpoint(*d.Endpoint).Shown())
-	shown.Endpoint = &e
-	return &shown
+		return row
+	})
 }
 
 func endpointTerms(e *api.Endpoint) string {
@@ -199,42 +190,39 @@ its endpoint or handler works (the breaker), and its limits with what is used of
 The owner of a shard stores what only it knows with its progress, at most once a
 second; the age of that is shown.`,
 		Args: cobra.ExactArgs(1),
-		RunE: a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-			v, problems := rf.Admin().DescribeSubscription(ctx, args[0])
-			if v == nil {
-				return problems
-			}
-			d := shownSubscription(&v.Subscription)
-			v.Subscription = *d
-			return errors.Join(problems, a.emit(v, func(r *report) {
-				r.line("subscription %s of topic %s, ordered by %s", d.Name, d.Topic, string(d.Order))
-				r.line("up to %d attempts, pauses of %s to %s; dead letters: %s", d.Retry.MaxAttempts,
-					time.Duration(d.Retry.InitialMS)*time.Millisecond, time.Duration(d.Retry.MaxMS)*time.Millisecond, string(d.DeadLetters))
-				if e := v.Endpoint; e != nil {
-					r.line("delivered to %s%s", e.URL, endpointTerms(e))
-				}
-				if d.Filter != "" {
-					r.line("only what this is true of: %s", d.Filter)
-				}
-				limitLines(r, d, v.Limited)
-				endpointLines(r, v.EndpointLimits)
-				pauseLine(r, d)
-				breakerLines(r, v.Breaker)
-				setsTable(r, d)
-				backlogLine(r, &v.Backlog, time.Now())
-				switch {
-				case v.Group != nil:
-					r.line("")
-					groupTable(r, []api.Group{*v.Group})
-				case problems == nil:
-					what := "it"
-					if len(d.Sets) > 1 {
-						what = "its newest shard set"
-					}
-					r.line("%s was never delivered: start %s", what, whoDelivers(a.program(), d))
-				}
-			}))
-		}),
+		RunE: show(a, func(ctx context.Context, c *admin.Client, args []string) (*api.SubscriptionStatus, error) {
+			return c.DescribeSubscription(ctx, args[0])
+		}, a.statusReport),
+	}
+}
+
+func (a *app) statusReport(r *report, v *api.SubscriptionStatus) {
+	d := &v.Subscription
+	r.line("subscription %s of topic %s, ordered by %s", d.Name, d.Topic, string(d.Order))
+	r.line("up to %d attempts, pauses of %s to %s; dead letters: %s", d.Retry.MaxAttempts,
+		time.Duration(d.Retry.InitialMS)*time.Millisecond, time.Duration(d.Retry.MaxMS)*time.Millisecond, string(d.DeadLetters))
+	if e := v.Endpoint; e != nil {
+		r.line("delivered to %s%s", e.URL, endpointTerms(e))
+	}
+	if d.Filter != "" {
+		r.line("only what this is true of: %s", d.Filter)
+	}
+	limitLines(r, d, v.Limited)
+	endpointLines(r, v.EndpointLimits)
+	pauseLine(r, d)
+	breakerLines(r, v.Breaker)
+	setsTable(r, d)
+	backlogLine(r, &v.Backlog, time.Now())
+	switch {
+	case v.Group != nil:
+		r.line("")
+		groupTable(r, []api.Group{*v.Group})
+	case len(v.Problems) == 0:
+		what := "it"
+		if len(d.Sets) > 1 {
+			what = "its newest shard set"
+		}
+		r.line("%s was never delivered: start %s", what, delivering(a.program(), d))
 	}
 }
 
@@ -252,33 +240,33 @@ that its owner holds in memory before it is parked is not shown.`,
 			if err != nil && len(out) == 0 {
 				return err
 			}
-			return errors.Join(err, a.emit(out, func(r *report) {
+			return errors.Join(err, emit(a, out, func(r *report, out []api.BlockedKey) {
 				if len(out) == 0 {
-					key := args[1]
-					if key == "" {
-						key = `""`
-					}
-					r.line("nothing of key %s is parked", key)
+					r.line("nothing of key %s is parked", cmp.Or(args[1], `""`))
 				}
 				for _, b := range out {
-					r.line("shard %d, owner %s in epoch %d", b.Shard, dash(b.Owner), b.Epoch)
-					if b.Status == "delayed" {
-						r.line("%s is delayed, and due %s", b.ID, dash(string(b.Due)))
-						r.line("%s behind it", plural(int64(b.Followers), "record"))
-						continue
-					}
-					r.line("%s is %s after %s, first at %s: %s", b.ID, b.Status, plural(int64(b.Attempts), "attempt"), dash(string(b.FailedAt)), dash(b.Answer))
-					switch {
-					case b.Status == "retrying":
-						r.line("next attempt %s", dash(string(b.Due)))
-					case b.Ordered != "":
-						r.line("it is to be %s as soon as a process delivers the subscription", string(b.Ordered))
-					default:
-						r.line("until it is redriven, edited, skipped or discarded: ringfence subscription dead-letters redrive %s --id %s", args[0], b.ID)
-					}
-					r.line("%s behind it", plural(int64(b.Followers), "record"))
+					blockedLines(r, args[0], &b)
 				}
 			}))
 		}),
 	}
+}
+
+func blockedLines(r *report, name string, b *api.BlockedKey) {
+	r.line("shard %d, owner %s in epoch %d", b.Shard, dash(b.Owner), b.Epoch)
+	if b.Status == "delayed" {
+		r.line("%s is delayed, and due %s", b.ID, dash(string(b.Due)))
+	} else {
+		r.line("%s is %s after %s, first at %s: %s", b.ID, b.Status, plural(b.Attempts, "attempt"), dash(string(b.FailedAt)), dash(b.Answer))
+	}
+	switch {
+	case b.Status == "delayed":
+	case b.Status == "retrying":
+		r.line("next attempt %s", dash(string(b.Due)))
+	case b.Ordered != "":
+		r.line("it is to be %s as soon as a process delivers the subscription", string(b.Ordered))
+	default:
+		r.line("until it is redriven, edited, skipped or discarded: ringfence subscription dead-letters redrive %s --id %s", name, b.ID)
+	}
+	r.line("%s behind it", plural(b.Followers, "record"))
 }

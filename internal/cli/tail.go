@@ -5,16 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ringfence/ringfence"
-	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/commitlog"
-	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/internal/storeurl"
 )
 
 type tailFlags struct {
@@ -47,7 +42,7 @@ partitions that were asked for, when they are sealed.`,
   ringfence tail payments --from earliest --max 10 | jq .value
   ringfence tail payments --from 4711 --partition 3`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: a.completeTopics,
+		ValidArgsFunction: first(a.offers(topicNames)),
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.from, "from", "latest", "`where` to begin: earliest, latest, an offset, a time or an age")
@@ -58,16 +53,12 @@ partitions that were asked for, when they are sealed.`,
 	completeWith(cmd, "from", "earliest", "latest")
 	completeWith(cmd, "print", "json", "value")
 	cmd.PreRunE = checked(func() error {
-		var errs []error
 		var err error
 		if target, err = ringfence.ParseSeek(f.from); err != nil {
-			errs = append(errs, fmt.Errorf("--from: %w", err))
-		}
-		if !slices.Contains([]string{"json", "value"}, f.print) {
-			errs = append(errs, fmt.Errorf("--print %s: expected \"json\" or \"value\": %w", storeurl.Quote(f.print), fault.Invalid))
+			err = fmt.Errorf("--from: %w", err)
 		}
 		keyed = fl.Changed("key") || f.key != ""
-		return errors.Join(errs...)
+		return errors.Join(err, oneOf("print", f.print, "json", "value"))
 	})
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		opts := &ringfence.TailOptions{From: target}
@@ -79,35 +70,22 @@ partitions that were asked for, when they are sealed.`,
 			if err != nil {
 				return err
 			}
-			if opts.Partitions, err = partitionsOf(&info, f.partitions); err != nil {
+			opts.Partitions, err = partitionsOf(fmt.Sprintf("topic %q", info.Name), f.partitions, func(storage, partition int) int {
+				if storage >= len(info.Storage) || partition >= len(info.Storage[storage].Partitions) {
+					return -1
+				}
+				for _, before := range info.Storage[:storage] {
+					partition += before.Size
+				}
+				return partition
+			})
+			if err != nil {
 				return err
 			}
 		}
 		return a.tail(ctx, rf, args[0], &f, opts)
 	})
 	return cmd
-}
-
-// partitionsOf are the numbers of partitions through all storage topics.
-func partitionsOf(t *api.Topic, names []string) (list []int, _ error) {
-	for _, name := range names {
-		before, after, found := strings.Cut(name, "/")
-		storage, partition := 0, before
-		var bad error
-		if found {
-			partition = after
-			storage, bad = strconv.Atoi(before)
-		}
-		n, err := strconv.Atoi(partition)
-		if err != nil || bad != nil || n < 0 || storage < 0 || found && (storage >= len(t.Storage) || n >= len(t.Storage[storage].Partitions)) {
-			return nil, fmt.Errorf("--partition %s: expected the number of a partition of topic %q, or STORAGE/PARTITION: %w", storeurl.Quote(name), t.Name, fault.Invalid)
-		}
-		for i := range storage {
-			n += t.Storage[i].Size
-		}
-		list = append(list, n)
-	}
-	return list, nil
 }
 
 func (a *app) tail(ctx context.Context, rf *ringfence.Client, topic string, f *tailFlags, opts *ringfence.TailOptions) error {

@@ -5,10 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"sync"
-	"syscall"
-	"time"
 
 	"golang.org/x/term"
 )
@@ -39,19 +36,6 @@ func (s *screen) giveBack() {
 	s.mu.Unlock()
 }
 
-// giveBackWithin is giveBack that does not wait for a terminal that takes nothing any more.
-func (s *screen) giveBackWithin(d time.Duration) {
-	done := make(chan struct{})
-	go func() { // ends with the process, if not before
-		s.giveBack()
-		close(done)
-	}()
-	select {
-	case <-done:
-	case <-time.After(d):
-	}
-}
-
 // takeTerminal switches to the other screen of the terminal and to keys without Enter, until giveBack.
 func (a *app) takeTerminal() error {
 	cooked := func() {}
@@ -62,44 +46,14 @@ func (a *app) takeTerminal() error {
 		}
 		cooked = func() { _ = term.Restore(int(in.Fd()), state) }
 	}
-	quits := make(chan os.Signal, 1)
-	signal.Notify(quits, syscall.SIGQUIT)
 	a.screen.mu.Lock()
 	a.screen.undo = func() {
-		signal.Stop(quits)
-		close(quits)
 		fmt.Fprint(a.stdout, a.stdout.Control("\x1b[?7h\x1b[?25h\x1b[?1049l"))
 		cooked()
 	}
 	a.screen.mu.Unlock()
-	go func() { // ends with giveBack
-		if _, ok := <-quits; ok {
-			a.screen.giveBackWithin(time.Second)
-			_ = syscall.Kill(os.Getpid(), syscall.SIGQUIT) // what Go does then: it shows what every goroutine does
-		}
-	}()
 	fmt.Fprint(a.stdout, a.stdout.Control("\x1b[?1049h\x1b[?25l\x1b[?7l"))
 	return nil
-}
-
-// readUntil reads from where nothing can call a read off, until that returns or ctx ends: then it is left to
-// the end of the process.
-func readUntil[T any](ctx context.Context, read func() (T, error)) (got T, err error) {
-	type answer struct {
-		got T
-		err error
-	}
-	done := make(chan answer, 1)
-	go func() { // joined here, or ends with the process
-		got, err := read()
-		done <- answer{got, err}
-	}()
-	select {
-	case a := <-done:
-		return a.got, a.err
-	case <-ctx.Done():
-		return got, context.Cause(ctx)
-	}
 }
 
 // readKeys passes keys on until ctx ends.

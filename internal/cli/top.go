@@ -1,8 +1,8 @@
 package cli
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -40,7 +40,7 @@ one line each.`,
 	cmd.Flags().DurationVar(&f.every, "every", time.Second, "time between two looks")
 	cmd.Flags().IntVar(&f.count, "count", 0, "end after so many looks (0: never)")
 	cmd.Flags().BoolVar(&f.lag, "by-lag", false, "largest lag first")
-	cmd.ValidArgsFunction = a.completeGroups
+	cmd.ValidArgsFunction = a.offers(groupNames)
 	cmd.PreRunE = checked(func() error { return checkEvery(f.every) })
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		err := a.top(ctx, rf, args, f)
@@ -82,26 +82,20 @@ func (a *app) top(ctx context.Context, rf *ringfence.Client, groups []string, f 
 		if f.count > 0 && n >= f.count {
 			return nil
 		}
-		var settled <-chan time.Time // since a key has changed the view
 		for waiting := true; waiting; {
 			select {
 			case <-ticker.C:
 				waiting = false
 			case <-ctx.Done():
 				return context.Cause(ctx)
-			case <-settled:
-				settled = nil
-				if err := a.drawTop(snap, live, f.lag); err != nil {
-					return err
-				}
 			case k := <-keys:
 				switch k {
 				case 'q', 'Q', 3, 4, 28: // Ctrl-C, Ctrl-D and Ctrl-\, which the terminal does not translate now
 					return nil
 				case 's', 'S':
 					f.lag = !f.lag
-					if settled == nil {
-						settled = time.After(settle)
+					if err := a.drawTop(snap, live, f.lag); err != nil {
+						return err
 					}
 				}
 			}
@@ -109,19 +103,10 @@ func (a *app) top(ctx context.Context, rf *ringfence.Client, groups []string, f 
 	}
 }
 
-// settle is how long the view waits for more keys before it is drawn for one: a key that is held down, or a
-// pasted text, has it drawn twenty times a second and not for each.
-const settle = 50 * time.Millisecond
-
 // drawTop shows a snapshot: in place of the last one on a terminal, else below it.
 func (a *app) drawTop(s *topSnapshot, live, byLag bool) error {
 	if a.global.format == "json" {
-		line, err := json.Marshal(s)
-		if err != nil {
-			return err
-		}
-		_, err = a.stdout.Write(append(line, '\n'))
-		return err
+		return writeJSON(a.stdout, s, "")
 	}
 	r := a.newReport()
 	keys := ""
@@ -267,32 +252,24 @@ func (s *topSnapshot) find(row *topPartition) *topPartition {
 func (s *topSnapshot) render(r *report, byLag bool, keys string) {
 	r.line("%s  %s   %s", r.paint(bold, "ringfence top"), s.At, r.paint(faint, keys))
 	r.line("")
-	var rows [][]cell
-	for _, g := range s.Groups {
-		rows = append(rows, []cell{
-			left(g.Group), left(g.Topic), warnIf(g.Members == 0, number(int64(g.Members))), rate(g.In), rate(g.Out),
+	tableOf(r, []string{"GROUP", "TOPIC", "MEMBERS", "IN/S", "OUT/S", "LAG", "OLDEST", "STATE"}, s.Groups, func(g topGroup) []cell {
+		return []cell{
+			left(g.Group), left(g.Topic), warnIf(g.Members == 0, number(g.Members)), rate(g.In), rate(g.Out),
 			warnIf(g.Lag > 0 && g.Out == 0, number(g.Lag)), age(g.Oldest), warnIf(g.Paused, left(g.State)),
-		})
-	}
-	r.table([]string{"GROUP", "TOPIC", "MEMBERS", "IN/S", "OUT/S", "LAG", "OLDEST", "STATE"}, rows)
+		}
+	})
 	r.line("")
 	parts := slices.Clone(s.Partitions)
 	if byLag {
-		slices.SortStableFunc(parts, func(a, b topPartition) int { return int(min(max(b.Lag-a.Lag, -1), 1)) })
+		slices.SortStableFunc(parts, func(a, b topPartition) int { return cmp.Compare(b.Lag, a.Lag) })
 	}
-	rows = nil
-	for _, p := range parts {
-		name := fmt.Sprint(p.Partition)
-		if p.Storage > 0 {
-			name = fmt.Sprintf("%d/%d", p.Storage, p.Partition)
-		}
+	tableOf(r, []string{"GROUP", "PARTITION", "OWNER", "EPOCH", "IN/S", "OUT/S", "LAG", "OLDEST", "WHY"}, parts, func(p topPartition) []cell {
 		u := api.Unit{Owner: p.Owner, Alive: p.Alive, Target: p.Target, Phase: p.Phase}
-		rows = append(rows, []cell{
-			left(p.Group), right(name), ownerCell(u), number(p.Epoch), rate(p.In), rate(p.Out),
+		return []cell{
+			left(p.Group), right(partitionName(p.Storage, p.Partition)), ownerCell(u), number(p.Epoch), rate(p.In), rate(p.Out),
 			warnIf(p.Lag > 0 && p.Out == 0, number(p.Lag)), age(p.Oldest), left(p.Why),
-		})
-	}
-	r.table([]string{"GROUP", "PARTITION", "OWNER", "EPOCH", "IN/S", "OUT/S", "LAG", "OLDEST", "WHY"}, rows)
+		}
+	})
 }
 
 func rate(perSecond float64) cell {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/admin"
@@ -28,13 +29,10 @@ is forced. On a terminal it asks before records go; --yes answers. Without a ter
 never asks.`,
 		Example: `  ringfence topic alter payments --retention-age 24h --dry-run
   ringfence topic alter payments --retention-age 168h --retention-bytes 0`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: a.completeTopics,
+		Args: cobra.ExactArgs(1),
 	}
 	fl := cmd.Flags()
-	fl.Int64Var(&bytes, "retention-bytes", 0, "keep about so many `bytes` (0: all)")
-	fl.DurationVar(&age, "retention-age", 0, "keep records for so long (0: for ever)")
-	fl.BoolVar(&force, "retention-force", false, "let retention drop records that a group has not processed yet")
+	retentionFlags(fl, &bytes, &age, &force)
 	fl.BoolVar(&dryRun, "dry-run", false, "only show what would go")
 	fl.BoolVarP(&yes, "yes", "y", false, "do not ask")
 	cmd.MarkFlagsOneRequired("retention-bytes", "retention-age", "retention-force")
@@ -66,21 +64,20 @@ never asks.`,
 				return err
 			}
 		}
-		return a.emit(change, func(r *report) { renderAlteration(r, change) })
+		return emit(a, change, renderAlteration)
 	})
 	return cmd
 }
 
+func retentionFlags(fl *pflag.FlagSet, bytes *int64, age *time.Duration, force *bool) {
+	fl.Int64Var(bytes, "retention-bytes", 0, "keep about so many `bytes` (0: all)")
+	fl.DurationVar(age, "retention-age", 0, "keep records for so long (0: for ever)")
+	fl.BoolVar(force, "retention-force", false, "let retention drop records that a group has not processed yet")
+}
+
 // ageMillis is an age of retention in milliseconds, away from 0, which would keep records for ever.
 func ageMillis(age time.Duration) int64 {
-	ms := age.Milliseconds()
-	switch rest := age - time.Duration(ms)*time.Millisecond; {
-	case rest > 0:
-		ms++
-	case rest < 0:
-		ms--
-	}
-	return ms
+	return (age + time.Millisecond - 1).Milliseconds()
 }
 
 // dropped is about how many records a change of retention drops.
@@ -105,11 +102,7 @@ func renderAlteration(r *report, c *api.RetentionChange) {
 	}
 	r.line("due to go  about %s", plural(dropped(c), "record"))
 	r.line("")
-	var rows [][]cell
-	for _, d := range c.Drops {
-		rows = append(rows, []cell{
-			number(int64(d.Storage)), number(int64(d.Partition)), number(d.First), number(d.Until), number(d.Records), number(d.Bytes), number(d.Held),
-		})
-	}
-	r.table([]string{"INDEX", "PARTITION", "FIRST", "UNTIL", "RECORDS", "BYTES", "HELD BY GROUPS"}, rows)
+	tableOf(r, []string{"INDEX", "PARTITION", "FIRST", "UNTIL", "RECORDS", "BYTES", "HELD BY GROUPS"}, c.Drops, func(d api.RetentionDrop) []cell {
+		return []cell{number(d.Storage), number(d.Partition), number(d.First), number(d.Until), number(d.Records), number(d.Bytes), number(d.Held)}
+	})
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -32,8 +33,7 @@ when consumers that split the topic into so many fixed shards would see records 
 a key out of order; consumer groups never do.`,
 		Example: `  ringfence topic add-storage payments --partitions 24 --dry-run
   ringfence topic add-storage payments --partitions 24`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: a.completeTopics,
+		Args: cobra.ExactArgs(1),
 	}
 	cmd.Flags().IntVarP(&f.partitions, "partitions", "p", 0, "`number` of partitions")
 	f.register(cmd)
@@ -57,8 +57,7 @@ that run go on by themselves, and in order; consumers finish a storage topic bef
 they begin with the next. A switch that was interrupted is finished.`,
 		Example: `  ringfence topic switch-produce payments --dry-run
   ringfence topic switch-produce payments`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: a.completeTopics,
+		Args: cobra.ExactArgs(1),
 	}
 	f.register(cmd)
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
@@ -101,7 +100,7 @@ func (a *app) growTopic(ctx context.Context, rf *ringfence.Client, name string, 
 		result.Storage = result.Produce
 		result.Ends = info.Storage[result.Produce-1].Ends
 	}
-	return a.emit(result, func(r *report) { renderGrowth(r, &result) })
+	return emit(a, &result, renderGrowth)
 }
 
 func renderGrowth(r *report, g *api.TopicGrowth) {
@@ -119,7 +118,7 @@ func renderGrowth(r *report, g *api.TopicGrowth) {
 
 func growthDetails(r *report, g *api.TopicPlan) {
 	r.line("partitions   %d (K %d) to %d (K %d), router %s", g.From.Partitions, g.From.K, g.To.Partitions, g.To.K, string(g.Router))
-	waits := fmt.Sprintf("each new partition starts when at most %s of the %d before are finished", plural(int64(g.Parents), "partition"), g.From.Partitions)
+	waits := fmt.Sprintf("each new partition starts when at most %s of the %d before are finished", plural(g.Parents, "partition"), g.From.Partitions)
 	if g.Parents == g.From.Partitions {
 		waits = "each new partition starts when all partitions before are finished"
 	}
@@ -129,7 +128,7 @@ func growthDetails(r *report, g *api.TopicPlan) {
 		if !s.Order {
 			order = fmt.Sprintf("order BREAKS: %.0f %% of the keys change their shard", 100*s.Moved)
 		}
-		r.line("%-12s %s", plural(int64(s.Shards), "shard"), order)
+		r.line("%-12s %s", plural(s.Shards, "shard"), order)
 	}
 	for _, w := range g.Warnings {
 		r.line("warning      %s", w)
@@ -151,8 +150,7 @@ plan that would break the order of keys says so, and what to do instead; the exi
 code is 0 all the same.`,
 		Example: `  ringfence topic plan payments --partitions 24
   ringfence topic plan payments --partitions 20 --shards 2,10 --format json`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: a.completeTopics,
+		Args: cobra.ExactArgs(1),
 	}
 	cmd.Flags().IntVarP(&f.partitions, "partitions", "p", 0, "`number` of partitions of a new storage topic (default: the next that there is)")
 	cmd.Flags().IntSliceVar(&f.shards, "shards", nil, "`number` of fixed shards that consumers have; may be repeated")
@@ -162,15 +160,11 @@ code is 0 all the same.`,
 		}
 		return nil
 	})
-	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-		plan, err := rf.Admin().PlanTopic(ctx, args[0], &admin.PlanTopicOptions{Partitions: f.partitions, Shards: f.shards})
-		if err != nil {
-			return err
-		}
-		return a.emit(plan, func(r *report) {
-			r.line("topic %s: %s", plan.Topic, plan.Change)
-			growthDetails(r, plan)
-		})
+	cmd.RunE = show(a, func(ctx context.Context, c *admin.Client, args []string) (*api.TopicPlan, error) {
+		return c.PlanTopic(ctx, args[0], &admin.PlanTopicOptions{Partitions: f.partitions, Shards: f.shards})
+	}, func(r *report, plan *api.TopicPlan) {
+		r.line("topic %s: %s", plan.Topic, plan.Change)
+		growthDetails(r, plan)
 	})
 	return cmd
 }
@@ -189,17 +183,12 @@ Consumers do it by themselves every ten minutes or so; use this command to do it
 --dry-run only says what would be done.`,
 		Example: `  ringfence topic retire payments --dry-run
   ringfence topic retire payments`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: a.completeTopics,
+		Args: cobra.ExactArgs(1),
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be done")
-	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-		done, err := rf.Admin().RetireStorage(ctx, args[0], &admin.RetireStorageOptions{DryRun: dryRun})
-		if err != nil {
-			return err
-		}
-		return a.emit(done, func(r *report) { renderRetirement(r, done) })
-	})
+	cmd.RunE = show(a, func(ctx context.Context, c *admin.Client, args []string) (*api.Retirement, error) {
+		return c.RetireStorage(ctx, args[0], &admin.RetireStorageOptions{DryRun: dryRun})
+	}, renderRetirement)
 	return cmd
 }
 
@@ -208,22 +197,14 @@ func renderRetirement(r *report, done *api.Retirement) {
 	if done.Done {
 		verb = "retired"
 	}
-	indexes := make([]string, len(done.Retired))
-	for i, index := range done.Retired {
-		indexes[i] = thousands(int64(index))
-	}
 	what := "nothing"
-	if len(indexes) > 0 {
-		what = namesOf("storage topic", indexes)
+	if len(done.Retired) > 0 {
+		what = namesOf("storage topic", strings.Fields(strings.Trim(fmt.Sprint(done.Retired), "[]")))
 	}
 	r.line("topic %s: %s %s", done.Topic, verb, what)
 	if len(done.Kept) == 0 {
 		return
 	}
 	r.line("")
-	var rows [][]cell
-	for _, k := range done.Kept {
-		rows = append(rows, []cell{number(int64(k.Index)), left(k.Why)})
-	}
-	r.table([]string{"INDEX", "STAYS BECAUSE"}, rows)
+	tableOf(r, []string{"INDEX", "STAYS BECAUSE"}, done.Kept, func(k api.KeptStorage) []cell { return []cell{number(k.Index), left(k.Why)} })
 }

@@ -27,7 +27,7 @@ func retentionText(r api.Retention) string {
 	return text + ", and what a group has not processed"
 }
 
-func renderTopic(r *report, t *api.Topic) {
+func renderTopic(r *report, t api.Topic) {
 	r.line("topic      %s", r.paint(bold, t.Name))
 	r.line("created    %s", string(t.Created))
 	switch {
@@ -49,19 +49,19 @@ func renderTopic(r *report, t *api.Topic) {
 	for i, g := range t.Groups {
 		names[i] = fmt.Sprintf("%s (%s)", g.Group, g.State)
 		if g.Members > 0 {
-			names[i] = fmt.Sprintf("%s (%s, %s)", g.Group, g.State, plural(int64(g.Members), "member"))
+			names[i] = fmt.Sprintf("%s (%s, %s)", g.Group, g.State, plural(g.Members, "member"))
 		}
 	}
 	r.line("groups     %s", dash(strings.Join(names, ", ")))
 	r.line("")
 	if len(t.Storage) > 1 {
-		renderStorages(r, t)
+		renderStorages(r, &t)
 	}
 	var rows [][]cell
 	for _, s := range t.Storage {
 		for _, p := range s.Partitions {
 			rows = append(rows, []cell{
-				left(s.Name), number(int64(s.Index)), number(int64(p.Partition)), number(p.First), number(p.Next), number(p.Kept), left(p.State),
+				left(s.Name), number(s.Index), number(p.Partition), number(p.First), number(p.Next), number(p.Kept), left(p.State),
 			})
 		}
 	}
@@ -71,13 +71,11 @@ func renderTopic(r *report, t *api.Topic) {
 
 // renderStorages shows the storage topics of a topic that grew, and the groups that finished each.
 func renderStorages(r *report, t *api.Topic) {
-	var rows [][]cell
-	for _, s := range t.Storage {
-		var over, behind []string
-		if s.State == "retired" {
-			rows = append(rows, []cell{number(int64(s.Index)), right("-"), right("-"), left(s.State), left("-"), left("-")})
-			continue
+	tableOf(r, []string{"INDEX", "PARTITIONS", "K", "STATE", "FINISHED BY", "LAG OF"}, t.Storage, func(s api.StorageTopic) []cell {
+		if s.Retired() {
+			return []cell{number(s.Index), right("-"), right("-"), left(s.State), left("-"), left("-")}
 		}
+		var over, behind []string
 		for _, g := range t.Groups {
 			if at := g.Storage[s.Index]; at.Finished {
 				over = append(over, g.Group)
@@ -85,11 +83,7 @@ func renderStorages(r *report, t *api.Topic) {
 				behind = append(behind, fmt.Sprintf("%s (%s)", g.Group, thousands(at.Lag)))
 			}
 		}
-		rows = append(rows, []cell{
-			number(int64(s.Index)), number(int64(len(s.Partitions))), number(int64(s.K)), left(s.State),
-			left(dash(strings.Join(over, ", "))), left(dash(strings.Join(behind, ", "))),
-		})
-	}
-	r.table([]string{"INDEX", "PARTITIONS", "K", "STATE", "FINISHED BY", "LAG OF"}, rows)
+		return []cell{number(s.Index), number(len(s.Partitions)), number(s.K), left(s.State), left(dash(strings.Join(over, ", "))), left(dash(strings.Join(behind, ", ")))}
+	})
 	r.line("")
 }

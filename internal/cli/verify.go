@@ -183,7 +183,7 @@ func (a *app) verify(ctx context.Context, cmd *cobra.Command, c verify.Config) (
 	if !result.Began {
 		return err
 	}
-	if printErr := a.emit(result, func(r *report) { verifyReport(r, result) }); printErr != nil {
+	if printErr := emit(a, result, verifyReport); printErr != nil {
 		return errors.Join(err, printErr)
 	}
 	if errors.Is(err, verify.ErrBroken) && a.global.format == "text" {

@@ -48,7 +48,7 @@ func (a *app) versionCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: a.do(func(context.Context, []string) error {
 			v := versionInfo{Version: buildVersion(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
-			return a.emit(v, func(t *report) {
+			return emit(a, v, func(t *report, v versionInfo) {
 				t.line("%s", fmt.Sprintf("%s %s (%s, %s/%s)", cmp.Or(a.name, "ringfence"), v.Version, v.Go, v.OS, v.Arch))
 			})
 		}),

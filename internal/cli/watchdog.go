@@ -59,36 +59,18 @@ func grace(cmd *cobra.Command) time.Duration {
 	return graceDrain + max(drain, 0)
 }
 
-// The parts of a command's work, for the message about the part that did not end.
-const (
-	opening = "opening"
-	working = "working on"
-	closing = "closing"
-)
-
 // within runs a body until it returns, or until it has not for so long after the end of ctx. What has not
 // returned is left to the end of the process, which is near.
 func (a *app) within(ctx context.Context, grace time.Duration, body func() error) error {
-	done := make(chan error, 1)
-	go func() { done <- body() }() // joined here, or ends with the process
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-	}
-	late := time.NewTimer(grace)
-	defer late.Stop()
-	select {
-	case err := <-done:
-		return err
-	case <-late.C:
-	}
-	select {
-	case err := <-done:
-		return err
-	default:
+	late, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer end(nil)
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(grace, func() { end(errAbandoned) }) })
+	defer stop()
+	_, err := readUntil(late, func() (struct{}, error) { return struct{}{}, body() })
+	if errors.Is(err, errAbandoned) {
 		return a.abandoned(ctx, grace)
 	}
+	return err
 }
 
 // errAbandoned is that a command did not end.
@@ -96,11 +78,7 @@ var errAbandoned = errors.New("it is left unfinished")
 
 // abandoned is the error of a command that did not end.
 func (a *app) abandoned(ctx context.Context, grace time.Duration) error {
-	doing, _ := a.doing.Load().(string)
-	if doing == "" {
-		doing = working
-	}
-	text := fmt.Errorf("%s later it was still %s %s: %w", grace, doing, a.whereItWorks(), errAbandoned)
+	text := fmt.Errorf("%s later it was still working on %s: %w", grace, a.whereItWorks(), errAbandoned)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return &exitError{fmt.Errorf("gave up after %s (--timeout); %w: %w", a.global.timeout, text, context.DeadlineExceeded), fault.ExitTimeout}
 	}
