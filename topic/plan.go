@@ -39,7 +39,7 @@ func (d *Document) PlanAdd(partitions int, shards []int) (*api.TopicPlan, error)
 		return nil, err
 	}
 	if base := last.Partitions / last.K; partitions%base != 0 && d.Router == Modulo {
-		warn(p, "%d partitions are no multiple of the base %d: it is a new base, with K 1, and a partition waits for up to %d of the %d before", partitions, base, p.Parents, last.Partitions)
+		warn(p, "%d partitions are no multiple of %d, with which the growth began: K begins again at 1, and a new partition waits for up to %d of the %d before", partitions, base, p.Parents, last.Partitions)
 	}
 	if !recommended(partitions) {
 		warn(p, "%d partitions share out badly; 1, 2, 3 and multiples of 4 or 6 are better", partitions)
@@ -100,17 +100,17 @@ func (d *Document) remedy(shards int, from, to Storage) string {
 	base, next := from.Partitions/from.K, to.Partitions/to.K
 	switch {
 	case d.Router == RangeRouter && from.Partitions%shards != 0:
-		return fmt.Sprintf("choose a number of shards that divides the %d partitions before and those to come, or change it with feeders", from.Partitions)
+		return fmt.Sprintf("choose a number of shards that divides the %d partitions before and those to come", from.Partitions)
 	case d.Router == RangeRouter:
-		return fmt.Sprintf("choose partitions that %d divides, or change the number of shards with feeders", shards)
+		return fmt.Sprintf("choose partitions that %d divides", shards)
 	case base != next && base%shards == 0:
-		return fmt.Sprintf("choose partitions that are a multiple of the base %d", base)
+		return fmt.Sprintf("choose partitions that are a multiple of %d, with which the growth began", base)
 	}
 	multiple := ""
 	if base != next {
-		multiple = " and partitions that are a multiple of it"
+		multiple = ", and partitions that are a multiple of it"
 	}
-	return fmt.Sprintf("choose a number of shards that divides the base %d%s, change it with feeders, or create a topic with the range router, which keeps every number of shards that divides the partitions",
+	return fmt.Sprintf("choose a number of shards that divides %d, with which the growth began%s, or create a topic with the range router, which keeps every number of shards that divides the partitions",
 		base, multiple)
 }
 

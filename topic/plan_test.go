@@ -108,9 +108,9 @@ func TestRemediesAreOnes(t *testing.T) {
 		says            string
 		better, instead int // partitions and shards, as it says
 	}{
-		{Modulo, 2, 10, 10, "shards that divides the base 2, change", 10, 2},
-		{Modulo, 2, 5, 2, "multiple of the base 2", 6, 2},
-		{Modulo, 2, 5, 3, "shards that divides the base 2 and partitions that are a multiple of it", 4, 2},
+		{Modulo, 2, 10, 10, "shards that divides 2, with which the growth began, or", 10, 2},
+		{Modulo, 2, 5, 2, "multiple of 2, with", 6, 2},
+		{Modulo, 2, 5, 3, "shards that divides 2, with which the growth began, and partitions that are a multiple of it", 4, 2},
 		{RangeRouter, 4, 6, 4, "partitions that 4 divides", 8, 4},
 		{RangeRouter, 2, 10, 10, "shards that divides the 2 partitions before", 10, 2},
 	} {

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,12 @@ type field[C any] struct {
 	show           func(c *C) string
 	secret         bool // what it has may hold a secret, and is shown without that
 }
+
+// TopicID matches the ID of a topic, whose form is TopicIDForm.
+var TopicID = regexp.MustCompile(`^[a-z2-7]{8}$`)
+
+// TopicIDForm says what the ID of a topic looks like.
+const TopicIDForm = "8 letters and digits such as k3m4q2xt, with which the names of its storage topics end"
 
 // shown is a value for people.
 func (f *field[C]) shown(value string) string {
@@ -44,7 +51,14 @@ func topicFields() []field[admin.TopicConfig] {
 			show: func(c *config) string { return (time.Duration(c.RetentionAgeMS) * time.Millisecond).String() },
 		},
 		truth("retention-force", func(c *config) *bool { return &c.RetentionForce }),
-		text("life", "the end of the names of storage topics", func(c *config) *string { return &c.ID }),
+		{
+			name: "life", expected: TopicIDForm,
+			read: func(c *config, text string) bool {
+				c.ID = text
+				return TopicID.MatchString(text)
+			},
+			show: func(c *config) string { return c.ID },
+		},
 	}
 }
 

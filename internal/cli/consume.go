@@ -99,7 +99,7 @@ func (f *consumeFlags) register(fl *pflag.FlagSet) {
 	fl.IntVar(&o.MaxInFlight, "max-in-flight", 0, "records of a partition in memory (default 8192)")
 	fl.DurationVar(&o.CommitInterval, "commit-interval", 0, "time between two checkpoints (default 100ms)")
 	fl.DurationVar(&o.DrainTimeout, "drain-timeout", 0, "how long running records may take when a partition moves or at the end (default 10s)")
-	fl.DurationVar(&o.SessionTTL, "session-ttl", 0, "after this time a silent member is dead; a killed one is noticed earlier (default 5s; 2s on etcd)")
+	sessionFlag(fl, &o.SessionTTL)
 	fl.DurationVar(&o.HandlerTimeout, "handler-timeout", 0, "a record that takes longer makes the member give its partition up (0: never)")
 	fl.DurationVar(&o.Retry.Initial, "retry-initial", 0, "wait after the first failure of a record (default 100ms)")
 	fl.DurationVar(&o.Retry.Max, "retry-max", 0, "longest wait between two tries (default 30s)")
@@ -109,6 +109,8 @@ func (f *consumeFlags) register(fl *pflag.FlagSet) {
 	fl.StringSliceVar(&o.PartitionZones, "partition-zones", nil, "the `zones` of partition 0, 1 … (eu,eu,us,us), the same for all members")
 	fl.BoolVar(&o.Static, "static", false, "keep the partitions through a restart of this member; needs --member")
 	fl.DurationVar(&o.RestartWindow, "restart-window", 0, "how long a static member may be away (default 30s)")
+	bounded(fl, 1, dispatch.MostInFlight, "concurrency", "max-in-flight")
+	bounded(fl, 1, assign.MaxWeight, "weight")
 }
 
 // check reports every flag that can't be right.
@@ -124,16 +126,8 @@ func (f *consumeFlags) check() error {
 	demand(o.From == ringfence.Earliest || o.From == ringfence.Latest,
 		"--from %s: expected \"earliest\" or \"latest\"; to move a group that has checkpoints use \"ringfence group seek\"", storeurl.Quote(f.from))
 	errs = append(errs, oneOf("print", f.print, "json", "value", "none"))
-	for _, n := range []struct {
-		flag        string
-		value, most int
-	}{{"concurrency", o.Concurrency, dispatch.MostInFlight}, {"max-in-flight", o.MaxInFlight, dispatch.MostInFlight}, {"weight", o.Weight, assign.MaxWeight}} {
-		demand(n.value <= n.most, "--%s %d: expected 1 to %d (0: the default)", n.flag, n.value, n.most)
-	}
 	demand(o.Retry.Initial <= 0 || o.Retry.Max <= 0 || o.Retry.Initial <= o.Retry.Max,
 		"--retry-initial %s is longer than --retry-max %s: expected it to be at most that", o.Retry.Initial, o.Retry.Max)
-	demand(o.SessionTTL <= 0 || o.SessionTTL >= registry.MinSessionTTL && o.SessionTTL <= registry.MaxSessionTTL,
-		"--session-ttl %s: expected %s to %s", o.SessionTTL, registry.MinSessionTTL, registry.MaxSessionTTL)
 	demand(!o.Static || o.Member != "", "--static needs --member: the ID is how the member is known again")
 	if f.group != "" { // else cobra says that it is required
 		errs = append(errs, registry.CheckID("--group", f.group))

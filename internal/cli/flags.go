@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/storeurl"
+	"github.com/ringfence/ringfence/registry"
 )
 
 // mayBeEmpty are the texts that mean something without a byte. Any other flag that is given as nothing is a mistake,
@@ -26,43 +28,72 @@ var mayBeEmpty = []string{"config", "key", "namespace", "reason"}
 // ageless is the flag whose time may be longer than a year.
 const ageless = "retention-age"
 
+// boundsOf is the annotation of a flag with bounds of its own.
+const boundsOf = "bounds"
+
+// bounded bounds the values of flags that are given; a default need not be within.
+func bounded[N int | time.Duration](fl *pflag.FlagSet, least, most N, names ...string) {
+	for _, name := range names {
+		_ = fl.SetAnnotation(name, boundsOf, []string{fmt.Sprint(int64(least)), fmt.Sprint(int64(most))}) // fails for an unknown flag only
+	}
+}
+
+// sessionFlag is how long a silent member lives.
+func sessionFlag(fl *pflag.FlagSet, ttl *time.Duration) {
+	fl.DurationVar(ttl, "session-ttl", 0, "after this time a silent member is dead; a killed one is noticed earlier (default 5s; 2s on etcd)")
+	bounded(fl, registry.MinSessionTTL, registry.MaxSessionTTL, "session-ttl")
+}
+
 // checked is a check of flags that have their final values, as a step before the command runs.
 func checked(check func() error) func(*cobra.Command, []string) error {
 	return func(*cobra.Command, []string) error { return check() }
 }
 
-// checkValues refuses the values that no flag takes: nothing, less than nothing unless that is the default, and more
-// than a year.
+// checkValues refuses the values that no flag takes: nothing, and numbers and times out of their bounds, which are 0, or
+// the default if that is less, and for times a year.
 func checkValues(fl *pflag.FlagSet) (errs []error) {
 	fl.VisitAll(func(f *pflag.Flag) {
 		if !f.Changed {
 			return
 		}
-		wrong := ""
-		switch f.Value.Type() {
-		case "string", "stringSlice", "stringArray":
+		kind, found, expected := f.Value.Type(), f.Value.String(), ""
+		if strings.HasPrefix(kind, "string") {
 			if what, _ := pflag.UnquoteUsage(f); isEmpty(f.Value) && !slices.Contains(mayBeEmpty, f.Name) {
-				wrong = fmt.Sprintf("is empty: expected a value (%s), or no --%s at all", what, f.Name)
+				found, expected = "is empty", fmt.Sprintf("a value (%s), or no --%s at all", what, f.Name)
 			}
-		case "duration":
-			switch d, _ := time.ParseDuration(f.Value.String()); {
-			case d < 0:
-				wrong = f.Value.String() + ": expected 0s or more"
-			case d > group.LongestTime && f.Name != ageless:
-				wrong = fmt.Sprintf("%s: expected at most %s, which is a year", f.Value, group.LongestTime)
+		} else if kind == "duration" {
+			d, _ := time.ParseDuration(found)
+			least, most := int64(0), int64(group.LongestTime)
+			if f.Name == ageless {
+				most = math.MaxInt64
 			}
-		case "int", "int64":
-			n, _ := strconv.ParseInt(f.Value.String(), 10, 64)
+			expected = outside(f, int64(d), least, most, func(n int64) string { return time.Duration(n).String() })
+		} else if kind == "int" || kind == "int64" {
+			n, _ := strconv.ParseInt(found, 10, 64)
 			least, _ := strconv.ParseInt(f.DefValue, 10, 64)
-			if least = min(0, least); n < least {
-				wrong = fmt.Sprintf("%d: expected %d or more", n, least)
-			}
+			expected = outside(f, n, min(0, least), math.MaxInt64, func(n int64) string { return fmt.Sprint(n) })
 		}
-		if wrong != "" {
-			errs = append(errs, fmt.Errorf("--%s %s: %w", f.Name, wrong, fault.Invalid))
+		if expected != "" {
+			errs = append(errs, fmt.Errorf("--%s %s: expected %s: %w", f.Name, found, expected, fault.Invalid))
 		}
 	})
 	return errs
+}
+
+// outside says what was expected of a number out of its bounds; "": it is within.
+func outside(f *pflag.Flag, n, least, most int64, text func(int64) string) string {
+	own := f.Annotations[boundsOf]
+	if own != nil {
+		least, _ = strconv.ParseInt(own[0], 10, 64)
+		most, _ = strconv.ParseInt(own[1], 10, 64)
+	}
+	switch {
+	case n >= least && n <= most:
+		return ""
+	case most == math.MaxInt64, own == nil && n < least:
+		return text(least) + " or more"
+	}
+	return text(least) + " to " + text(most)
 }
 
 // oneOf refuses a value that is none of the words.

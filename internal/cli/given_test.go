@@ -54,7 +54,7 @@ func TestMistakesInALineAreToldPlainly(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "none")
 	for line, want := range map[string][]string{
 		"subscription create": {"found 0 arguments; expected: ringfence subscription create NAME --topic TOPIC"},
-		"subscription create s --topic t --attempts -1 --shards -2": {"4 mistakes", "--attempts -1: expected 0 or more", "--shards -2: expected 0 or more"},
+		"subscription create s --topic t --attempts -1 --shards -2": {"2 mistakes", "--attempts -1: expected 1 or more", "--shards -2: expected 1 or more"},
 		"subscription dead-letters redrive s":                       {"expected --all"},
 		"topic creat t --partitions 3":                              {`unknown command "creat" for "ringfence topic"; did you mean create?`},
 		"toipc create t --partitions 3":                             {`unknown command "toipc" for "ringfence"; did you mean `, "topic"},

@@ -12,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/api"
+	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
@@ -64,7 +65,7 @@ the record there is damaged, the exit code is 1.`,
 	}
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it again and again until interrupted")
 	cmd.Flags().DurationVar(&every, "every", time.Second, "with --watch: how often")
-	cmd.PreRunE = checked(func() error { return checkEvery(every) })
+	bounded(cmd.Flags(), 50*time.Millisecond, group.LongestTime, "every")
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		look := func(ctx context.Context) (damaged, err error) {
 			g, err := rf.Admin().DescribeGroup(ctx, args[0])
@@ -126,14 +127,6 @@ func (a *app) again(ctx context.Context, every time.Duration, show func(context.
 			fmt.Fprintln(a.stdout)
 		}
 	}
-}
-
-// checkEvery refuses a pace that would keep the stores busy.
-func checkEvery(every time.Duration) error {
-	if every < 50*time.Millisecond {
-		return fmt.Errorf("--every %s: expected at least 50ms: %w", every, fault.Invalid)
-	}
-	return nil
 }
 
 func describeGroup(r *report, g api.Group) {

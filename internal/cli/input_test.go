@@ -16,11 +16,16 @@ import (
 func TestFIFOIsWaitedForNoLongerThanAsked(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
-	fifo := func() string { // each has its own: who gives up ends its wait as a writer, whom the next one would take for its own
+	fifo := func() string {
 		name := filepath.Join(t.TempDir(), "fifo")
 		if err := syscall.Mkfifo(name, 0o600); err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() { // the command's wait goes on until a writer comes
+			if w, err := os.OpenFile(name, os.O_WRONLY, 0); err == nil {
+				_ = w.Close()
+			}
+		})
 		return name
 	}
 	if code, _, stderr := runLine(t, "topic", "create", "t", "--data", data); code != 0 {
@@ -35,12 +40,6 @@ func TestFIFOIsWaitedForNoLongerThanAsked(t *testing.T) {
 		if code, _, stderr := runLine(t, append(args, "--timeout", "100ms")...); code != 124 || !strings.Contains(stderr, "--timeout") {
 			t.Errorf("%v: exit code %d and %q", args, code, stderr)
 		}
-	}
-	if code, _, stderr := runLine(t, "subscription", "dead-letters", "edit", "s", "0.0.0.0", "--value-file", "/dev/zero", "--data", data); code != 2 || !strings.Contains(stderr, "/dev/zero is a device") {
-		t.Errorf("a device: exit code %d and %q", code, stderr)
-	}
-	if code, _, stderr := runLine(t, "produce", "t", "--file", "/dev/zero", "--data", data); code != 2 || !strings.Contains(stderr, "/dev/zero is a device") {
-		t.Errorf("a device: exit code %d and %q", code, stderr)
 	}
 }
 

@@ -1,12 +1,9 @@
 package cli
 
 import (
-	"fmt"
 	"io"
 	"log/slog"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/ringfence/ringfence/internal/storeurl"
 )
@@ -29,37 +26,11 @@ func (r redacted) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// library is where packages write that know of no other logger than the standard library's, as net/http does:
-// each message becomes a line of ours, and shows what an error would. A server can have them write without
-// an end, such as by unknown frames of HTTP/2; so messages beyond a few are only counted.
-type library struct {
-	app *app
+// library is where packages write that know of no other logger than the standard library's, as net/http does. A
+// server can have them write without an end, such as by unknown frames of HTTP/2: only --log-level debug shows it.
+type library struct{ app *app }
 
-	mu           sync.Mutex
-	since        time.Time
-	told, untold int // since then
-}
-
-const (
-	libraryLines = 10 // that are shown in each stretch of libraryEvery
-	libraryEvery = 10 * time.Second
-)
-
-func (l *library) Write(text []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	more := ""
-	if now := time.Now(); now.Sub(l.since) >= libraryEvery {
-		if l.untold > 0 {
-			more = fmt.Sprintf(" (and %d more messages until now)", l.untold)
-		}
-		l.since, l.told, l.untold = now, 0, 0
-	}
-	if l.told == libraryLines {
-		l.untold++
-		return len(text), nil
-	}
-	l.told++
-	_, err := fmt.Fprintln(l.app.stderr, "ringfence: a library says: "+l.app.shown(strings.TrimRight(string(text), "\n"))+more)
-	return len(text), err
+func (l library) Write(text []byte) (int, error) {
+	l.app.logger().Debug("a library says", "text", strings.TrimRight(string(text), "\n"))
+	return len(text), nil
 }

@@ -27,7 +27,7 @@ func Main(name string, backends []ringfence.Backend) int {
 	a := newApp(os.Stdin, os.Stdout, os.Stderr)
 	a.name, a.backends, a.environ = name, backends, os.Environ()
 	log.SetFlags(0)
-	log.SetOutput(&library{app: a})
+	log.SetOutput(library{a})
 	// A reader that went away (| head) is an error of a write, so that a consumer can drain. The
 	// signal is caught and not ignored: what --exec runs would inherit that it is ignored.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)

@@ -43,11 +43,11 @@ the rest is copied, and the progress of every consumer group is carried over, so
 consumers started on the new log go on exactly where they were. Stop the consumers
 first. After a failure run it again.
 
-A source with retention keeps what was not copied yet, also while no mirror runs, until
-a cut-over is done. With --abandon it does no longer: give the same URLs for a mirror
-that will not go on. The target need not answer, and is left as it is. A cut-over that
-was begun is taken back too, unless it is moving the groups already: "topic
-add-storage" and "switch-produce" then open the source again.`,
+A source with retention keeps records until they are copied, also while no mirror runs.
+--abandon ends that, for a mirror that will not go on: give the same URLs. The target
+need not answer, and stays as it is. --abandon also takes back a cut-over that has not
+begun to move the groups; "topic add-storage" and "switch-produce" then open the source
+for producers again.`,
 		Example: `  ringfence topic mirror file:///var/lib/rf kafka://k1:9092,k2:9092 payments --to-registry postgres://db/rf
   ringfence topic mirror file:///var/lib/rf kafka://k1:9092,k2:9092 payments --to-registry postgres://db/rf --cut-over`,
 		Args: cobra.MinimumNArgs(3),
@@ -57,7 +57,7 @@ add-storage" and "switch-produce" then open the source again.`,
 	fl.BoolVar(&f.once, "once", false, "end when what is there now was copied")
 	fl.BoolVar(&f.cutOver, "cut-over", false, "end the source and carry the progress of its groups over")
 	fl.IntVar(&f.batchBytes, "batch-bytes", 0, "about how many `bytes` one append carries (0: 262144)")
-	fl.BoolVar(&f.abandon, "abandon", false, "copy nothing, and let the source drop what was not copied")
+	fl.BoolVar(&f.abandon, "abandon", false, "end a mirror for good: copy nothing, and let the source drop what was not copied")
 	cmd.MarkFlagsMutuallyExclusive("once", "cut-over", "abandon")
 	completeWith(cmd, "to-registry", "file:")
 	completeWith(cmd, "batch-bytes")

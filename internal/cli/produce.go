@@ -59,6 +59,7 @@ value, headers and timestamp.`,
 	fl.StringVarP(&f.file, "file", "f", "", "read this `file`, not stdin")
 	fl.StringVar(&f.input, "input", "lines", "what a line is: its bytes (lines) or a record (json)")
 	fl.IntVar(&f.inFlight, "in-flight", 4096, "how many lines may wait for their acknowledgement")
+	bounded(fl, 1, 1<<20, "in-flight")
 	cmd.MarkFlagsMutuallyExclusive("key", "key-sep")
 	completeWith(cmd, "input", "lines", "json")
 	var maker *pipe.Maker
@@ -78,9 +79,6 @@ value, headers and timestamp.`,
 
 func (f *produceFlags) maker(key []byte) (*pipe.Maker, error) {
 	var errs []error
-	if f.inFlight < 1 || f.inFlight > 1<<20 {
-		errs = append(errs, fmt.Errorf("--in-flight %d: expected 1 to %d: %w", f.inFlight, 1<<20, fault.Invalid))
-	}
 	errs = append(errs, oneOf("input", f.input, "lines", "json"))
 	if f.input == "json" && (key != nil || f.keySep != "") {
 		errs = append(errs, fmt.Errorf("--input json: the key is in the record; expected no --key and no --key-sep: %w", fault.Invalid))

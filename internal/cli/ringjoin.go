@@ -13,7 +13,6 @@ import (
 
 	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/api"
-	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/ring"
 )
@@ -46,7 +45,7 @@ first, and the others begin --drain later. Joins and leaves are shown on stderr.
 	fl.StringVar(&mode, "mode", "", "anchor or table (default: what the ring has, anchor when it is new)")
 	fl.IntVar(&cfg.Slots, "slots", 0, "slots of a ring in mode table (0: what the ring has, 256 when it is new)")
 	fl.DurationVar(&cfg.Drain, "drain", 100*time.Millisecond, "the time for what was begun under an earlier owner")
-	fl.DurationVar(&cfg.TTL, "session-ttl", 0, "after this time a silent member is dead; a killed one is noticed earlier (default 5s; 2s on etcd)")
+	sessionFlag(fl, &cfg.TTL)
 	fl.BoolVar(&stay, "stay", false, "stay a member after the end of the input, until a signal")
 	completeWith(cmd, "mode", string(ring.Anchor), string(ring.Table))
 	cmd.PreRunE = checked(func() error {
@@ -60,11 +59,7 @@ first, and the others begin --drain later. Joins and leaves are shown on stderr.
 		c := cfg
 		c.Name, c.Registry = cmd.Flags().Arg(0), new(registry.Registry)
 		c.Drain, c.TTL, c.Slots = 0, 0, max(0, c.Slots) // told of as the flags that they are
-		var err error
-		if cfg.TTL != 0 && (cfg.TTL < registry.MinSessionTTL || cfg.TTL > registry.MaxSessionTTL) {
-			err = fmt.Errorf("--session-ttl %s: expected %s to %s: %w", cfg.TTL, registry.MinSessionTTL, registry.MaxSessionTTL, fault.Invalid)
-		}
-		return errors.Join(c.Validate(), err)
+		return c.Validate()
 	})
 	cmd.RunE = a.withRegistry(true, func(ctx context.Context, reg *registry.Registry, args []string) error {
 		cfg.Registry, cfg.Name, cfg.Logger = reg, args[0], a.logger()

@@ -17,6 +17,7 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/rest"
 	"github.com/ringfence/ringfence/push"
@@ -44,13 +45,11 @@ address. SIGTERM, SIGINT and SIGHUP drain.`,
 	out.register(fl)
 	fl.IntVar(&opts.Subscribe.Concurrency, "concurrency", 0, "records delivered at once in a shard, each of another key (default 16)")
 	fl.DurationVar(&opts.Subscribe.DrainTimeout, "drain-timeout", 0, "how long running deliveries may take when a shard moves or at the end (default 10s)")
-	fl.DurationVar(&opts.Subscribe.SessionTTL, "session-ttl", 0, "after this time a silent member is dead; a killed one is noticed earlier (default 5s; 2s on etcd)")
-	cmd.PreRunE = checked(func() error {
-		f := consumeFlags{print: "none", from: string(ringfence.Earliest)}
-		f.opts = ringfence.ConsumeOptions{Concurrency: opts.Subscribe.Concurrency, DrainTimeout: opts.Subscribe.DrainTimeout, SessionTTL: opts.Subscribe.SessionTTL}
-		var err error
+	sessionFlag(fl, &opts.Subscribe.SessionTTL)
+	bounded(fl, 1, dispatch.MostInFlight, "concurrency")
+	cmd.PreRunE = checked(func() (err error) {
 		opts.Endpoints, err = out.limits.parse()
-		return errors.Join(f.check(), out.check(), err)
+		return errors.Join(out.check(), err)
 	})
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, _ []string) error {
 		var err error
@@ -82,10 +81,10 @@ type outbound struct {
 }
 
 func (o *outbound) register(fl *pflag.FlagSet) {
-	fl.StringSliceVar(&o.allow, "allow-net", nil, "`network` (CIDR) or address that endpoints may be in though it is private, this host or special")
+	fl.StringSliceVar(&o.allow, "allow-net", nil, "deliver also to endpoints in this `network` (CIDR) or at this address, although it is private, special or this host; may be repeated")
 	fl.StringVar(&o.tokens, "token-file", "", "`file` with lines of an origin and the bearer token for it: https://api.example.com 3f9c")
 	fl.BoolVar(&o.events, "cloudevents", false, "make each request a CloudEvent 1.0 in binary mode, also of subscriptions that do not say so")
-	fl.StringVar(&o.tls.CertFile, "cert-file", "", "`file` with lines of an origin, the file of the certificate that it gets when it asks for one, and that of its key: https://api.example.com cert.pem key.pem")
+	fl.StringVar(&o.tls.CertFile, "cert-file", "", "`file` with the client certificates for endpoints; a line has an origin, a certificate file and a key file: https://api.example.com cert.pem key.pem")
 	fl.StringVar(&o.tls.CAFile, "ca-file", "", "`file` with certificates (PEM) to trust at endpoints, besides those of the system")
 	o.limits.register(fl)
 }
@@ -190,36 +189,28 @@ func (a *app) deliverer(ctx context.Context, rf *ringfence.Client, name string, 
 type endpointLimits struct{ rates, concurrencies []string }
 
 func (l *endpointLimits) register(fl *pflag.FlagSet) {
-	fl.StringSliceVar(&l.rates, "endpoint-rate", nil, "`ORIGIN=N`, as https://api.example.com=100: how many attempts all subscriptions that go there begin in a second, the same for all processes that deliver")
-	fl.StringSliceVar(&l.concurrencies, "endpoint-concurrency", nil, "`ORIGIN=N`: how many attempts all subscriptions that go there have under way at the same time; each process has one at least")
+	fl.StringSliceVar(&l.rates, "endpoint-rate", nil, "`ORIGIN=N`, as https://api.example.com=100: all subscriptions together begin at most N attempts a second at this origin; give every process that delivers the same")
+	fl.StringSliceVar(&l.concurrencies, "endpoint-concurrency", nil, "`ORIGIN=N`: all subscriptions together have at most N attempts under way at this origin; each process has at least one")
 }
 
 func (l *endpointLimits) parse() (map[string]push.Limits, error) {
 	all := map[string]push.Limits{}
 	var errs []error
-	each := func(flag string, values []string, most int, set func(*push.Limits, int) bool) {
+	each := func(flag string, values []string, most int, of func(*push.Limits) *int) {
 		for _, v := range values {
 			origin, n, err := endpointLimit(flag, v, most)
-			if err == nil {
-				limits := all[origin]
-				if !set(&limits, n) {
-					err = fmt.Errorf("--%s: %s stands there twice: %w", flag, origin, fault.Invalid)
-				}
+			limits := all[origin]
+			if to := of(&limits); err == nil && *to != 0 {
+				err = fmt.Errorf("--%s: %s stands there twice: %w", flag, origin, fault.Invalid)
+			} else if err == nil {
+				*to = n
 				all[origin] = limits
 			}
 			errs = append(errs, err)
 		}
 	}
-	each("endpoint-rate", l.rates, subscription.MaxRate, func(to *push.Limits, n int) bool {
-		first := to.Rate == 0
-		to.Rate = n
-		return first
-	})
-	each("endpoint-concurrency", l.concurrencies, subscription.MaxConcurrency, func(to *push.Limits, n int) bool {
-		first := to.Concurrency == 0
-		to.Concurrency = n
-		return first
-	})
+	each("endpoint-rate", l.rates, subscription.MaxRate, func(l *push.Limits) *int { return &l.Rate })
+	each("endpoint-concurrency", l.concurrencies, subscription.MaxConcurrency, func(l *push.Limits) *int { return &l.Concurrency })
 	return all, errors.Join(errs...)
 }
 

@@ -4,15 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os/exec"
+	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/api"
-	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/dispatch"
+	"github.com/ringfence/ringfence/group"
 )
 
 func (a *app) subscriptionCommand() *cobra.Command {
@@ -44,7 +46,7 @@ conflict (exit code 4).`,
 	fl := cmd.Flags()
 	endpointFlags(fl, &cfg.Endpoint)
 	fl.StringVar(&cfg.Topic, "topic", "", "`name` of the topic")
-	fl.StringVar(&order, "order", "key", "what is delivered in order: key (the records of a key), none, or function (what a program in Go makes of the key, which alone can deliver it)")
+	fl.StringVar(&order, "order", "key", "what is delivered in order: key (the records of a key), none, or function (the records for which a function of your Go program returns the same; only that program can deliver them)")
 	fl.StringVar(&from, "from", "earliest", "where it begins: earliest or latest")
 	fl.IntVar(&cfg.Shards, "shards", 0, "how many shards share the partitions of the topic (default: one for each)")
 	fl.IntVar(&cfg.Retry.Attempts, "attempts", 0, "after so many attempts a record is given up (default 10)")
@@ -59,7 +61,14 @@ conflict (exit code 4).`,
 	completeWith(cmd, "order", "key", "none")
 	completeWith(cmd, "from", "earliest", "latest")
 	completeWith(cmd, "dead-letters", "block", "skip", "drop")
-	cmd.PreRunE = checked(func() error { return errors.Join(checkRetry(fl, &cfg), checkEndpoint(&cfg.Endpoint)) })
+	bounded(fl, 1, math.MaxInt, "shards", "attempts")
+	bounded(fl, time.Millisecond, group.LongestTime, "retry-initial", "retry-max", "timeout")
+	cmd.PreRunE = checked(func() error {
+		if fl.Changed("hold") && cfg.Hold == 0 {
+			cfg.Hold = -1 // 0 is the default
+		}
+		return checkEndpoint(&cfg.Endpoint)
+	})
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		cfg.Order = api.Order(order)
 		if fl.Changed("dead-letters") { // else it is not asked for
@@ -81,26 +90,6 @@ conflict (exit code 4).`,
 		})
 	})
 	return cmd
-}
-
-// checkRetry refuses what would be taken for the default though something was asked for.
-func checkRetry(fl *pflag.FlagSet, cfg *admin.SubscriptionConfig) error {
-	var errs []error
-	if fl.Changed("shards") && cfg.Shards < 1 {
-		errs = append(errs, fmt.Errorf("--shards %d: expected at least 1: %w", cfg.Shards, fault.Invalid))
-	}
-	if fl.Changed("attempts") && cfg.Retry.Attempts < 1 {
-		errs = append(errs, fmt.Errorf("--attempts %d: expected at least 1: %w", cfg.Retry.Attempts, fault.Invalid))
-	}
-	for _, name := range []string{"retry-initial", "retry-max", "timeout"} {
-		if d, _ := fl.GetDuration(name); fl.Changed(name) && d <= 0 {
-			errs = append(errs, fmt.Errorf("--%s %s: expected a time above 0: %w", name, d, fault.Invalid))
-		}
-	}
-	if fl.Changed("hold") && cfg.Hold == 0 {
-		cfg.Hold = -1
-	}
-	return errors.Join(errs...)
 }
 
 func (a *app) subscriptionList() *cobra.Command {
@@ -172,17 +161,17 @@ func (a *app) subscriptionRun() *cobra.Command {
 	var out outbound
 	cmd := &cobra.Command{
 		Use:   "run NAME",
-		Short: "Deliver a subscription's shards in this process; several processes share them",
-		Long: `Deliver the records of a subscription: to its endpoint if it has one, or else print
-them, or run a command for each with --exec, as "ringfence consume" does. The command
-exits 0 when the record is done, 65 (EX_DATAERR) when it can never succeed, 69
-(EX_UNAVAILABLE) when what it needs for any record does not work, which costs the
-record no attempt, and with anything else when it is to be tried again. That it can't
-be started, as the host has no process for it, counts as 69.
+		Short: "Deliver a subscription in this process; several processes share its shards",
+		Long: `Deliver the records of a subscription to its endpoint. Without one, print the records, or
+run a command for each with --exec, as "ringfence consume" does. The exit code of the
+command decides: 0 is done; 65 (EX_DATAERR) gives the record up; 69 (EX_UNAVAILABLE)
+says that the command works for no record now, and costs the record no attempt. After
+any other code the record is tried again. When the host can't start the command, that
+counts as 69.
 
 An endpoint on this host or in a private network gets nothing unless --allow-net has
-its address. Give it the same --endpoint-rate and --endpoint-concurrency as the daemons
-("ringfence serve") that deliver to that endpoint: it has its part of them.
+its address. --endpoint-rate and --endpoint-concurrency bound all processes together:
+give this process the same values as the daemons ("ringfence serve").
 
 SIGTERM, SIGINT and SIGHUP drain. Start it as often as you like: each shard has one
 owner at a time, and what is parked survives its owner.`,
@@ -198,18 +187,15 @@ owner at a time, and what is parked survives its owner.`,
 	fl.StringVar(&opts.Member, "member", "", "`ID` of this member (default: host, process and a random part)")
 	fl.IntVar(&opts.Concurrency, "concurrency", 0, "records delivered at once in a shard, each of another key (default 16)")
 	fl.DurationVar(&opts.DrainTimeout, "drain-timeout", 0, "how long running records may take when a shard moves or at the end (default 10s)")
-	fl.DurationVar(&opts.SessionTTL, "session-ttl", 0, "after this time a silent member is dead; a killed one is noticed earlier (default 5s; 2s on etcd)")
+	sessionFlag(fl, &opts.SessionTTL)
 	fl.DurationVar(&opts.HandlerTimeout, "handler-timeout", 0, "a record that takes longer makes the member give its shard up (0: never)")
 	out.register(fl)
 	completeWith(cmd, "print", "json", "value", "none")
+	bounded(fl, 1, dispatch.MostInFlight, "concurrency")
 	cmd.PreRunE = checked(func() error {
-		f.group, f.from, f.policy = "subscription", string(ringfence.Earliest), true
-		f.opts = ringfence.ConsumeOptions{
-			Member: opts.Member, Concurrency: opts.Concurrency, DrainTimeout: opts.DrainTimeout, SessionTTL: opts.SessionTTL, HandlerTimeout: opts.HandlerTimeout,
-		}
-		err := f.check()
+		f.group, f.from, f.policy, f.opts.Member = "subscription", string(ringfence.Earliest), true, opts.Member
 		_, unparsed := out.limits.parse()
-		return errors.Join(err, out.check(), unparsed)
+		return errors.Join(f.check(), out.check(), unparsed)
 	})
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		working, stop := context.WithCancelCause(ctx)

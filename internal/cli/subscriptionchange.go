@@ -136,14 +136,15 @@ func (a *app) subscriptionReset() *cobra.Command {
 		Use:   "reset NAME --to WHERE",
 		Short: "Send a subscription back or forward in its topic, while it is delivered",
 		Long: `Send a subscription to another place: earliest, latest, an offset, a time such as
-2026-01-31T12:00:00Z, or an age such as -15m. Members do it while they deliver: attempts
-under way end, and every record from there on is delivered, each key in its order, also
-records that were done, parked or dead letters. A record that is parked below that place
-stays parked, in front of its key's other records; --drop-parked leaves it behind.
+2026-01-31T12:00:00Z, or an age such as -15m. Members carry it out while they deliver:
+they end the attempts under way, and then deliver every record from that place on, each
+key in its order, also records that were done, parked or dead letters. Parked records
+and dead letters below that place stay, and their keys wait for them; --drop-parked
+drops them.
 
-Of a topic that has grown, earliest is the oldest storage topic, latest the newest, and a
-time the one that has it; an offset is one of the storage topic that is delivered, and
---storage names another. The storage topics after it follow.
+In a topic that has grown, earliest is in the oldest storage topic, latest in the newest,
+and a time in the one of that time. An offset is in the storage topic that is delivered
+now; --storage names another. Delivery goes on through all later storage topics.
 
 A reset while another one or a reshard is under way is a conflict (exit code 4). Without
 a member it waits for one.`,
@@ -155,9 +156,9 @@ a member it waits for one.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&to, "to", "", "`where`: earliest, latest, an offset, a time or an age")
-	fl.IntVar(&storage, "storage", 0, "the `index` of the storage topic to begin in (default the one where the target lies)")
+	fl.IntVar(&storage, "storage", 0, "begin in the storage topic of this `index` (default: the one that has the target)")
 	fl.IntSliceVar(&opts.Partitions, "partition", nil, "only this `partition`; may be repeated")
-	fl.BoolVar(&opts.DropParked, "drop-parked", false, "leave what is parked behind, and all dead letters: what lies below the new place is not delivered any more")
+	fl.BoolVar(&opts.DropParked, "drop-parked", false, "drop the parked records and dead letters below the new place: they are never delivered")
 	fl.BoolVar(&opts.DryRun, "dry-run", false, "only say what is delivered again, passed over and kept")
 	_ = cmd.MarkFlagRequired("to") // made just above
 	completeWith(cmd, "to", "earliest", "latest")

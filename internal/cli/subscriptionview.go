@@ -187,8 +187,8 @@ func (a *app) subscriptionDescribe() *cobra.Command {
 		Short: "Show a subscription: its policy, owners, lag, parked records, dead letters, breaker and limits",
 		Long: `Show a subscription: its policy, owners, lag, parked records and dead letters, whether
 its endpoint or handler works (the breaker), and its limits with what is used of them.
-The owner of a shard stores what only it knows with its progress, at most once a
-second; the age of that is shown.`,
+The owner of a shard stores breaker and use together with its progress, at most once a
+second; their age is shown.`,
 		Args: cobra.ExactArgs(1),
 		RunE: show(a, func(ctx context.Context, c *admin.Client, args []string) (*api.SubscriptionStatus, error) {
 			return c.DescribeSubscription(ctx, args[0])

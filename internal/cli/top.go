@@ -15,6 +15,7 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/api"
+	"github.com/ringfence/ringfence/group"
 )
 
 type topFlags struct {
@@ -41,7 +42,7 @@ one line each.`,
 	cmd.Flags().IntVar(&f.count, "count", 0, "end after so many looks (0: never)")
 	cmd.Flags().BoolVar(&f.lag, "by-lag", false, "largest lag first")
 	cmd.ValidArgsFunction = a.offers(groupNames)
-	cmd.PreRunE = checked(func() error { return checkEvery(f.every) })
+	bounded(cmd.Flags(), 50*time.Millisecond, group.LongestTime, "every")
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		err := a.top(ctx, rf, args, f)
 		if errors.Is(context.Cause(ctx), errSignalled) {

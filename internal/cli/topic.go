@@ -11,7 +11,9 @@ import (
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/api"
+	"github.com/ringfence/ringfence/internal/apply"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/storeurl"
 	"github.com/ringfence/ringfence/subscription"
 )
 
@@ -48,7 +50,13 @@ stderr: "topic alter" changes it.`,
 	fl.StringVar((*string)(&cfg.Hash), "hash", string(api.HashXXHash64), "hash `function` of keys: xxhash64, murmur2 (as Kafka's own producers) or fnv1a")
 	retentionFlags(fl, &cfg.RetentionBytes, &age, &cfg.RetentionForce)
 	fl.BoolVar(&opts.MustBeNew, "must-be-new", false, "fail when the topic exists, also with the same shape")
-	fl.StringVar(&cfg.ID, "life", "", "the `ID` of a lost topic, to take up its records: the registry has lost the topic, and the log still has its storage topics NAME..0.ID")
+	fl.StringVar(&cfg.ID, "life", "", "take up the records of a topic that the registry lost: its `ID`, with which the names of its storage topics in the log end, as in NAME..0.ID")
+	cmd.PreRunE = checked(func() error {
+		if cfg.ID == "" || apply.TopicID.MatchString(cfg.ID) {
+			return nil
+		}
+		return fmt.Errorf("--life %s: expected %s: %w", storeurl.Quote(cfg.ID), apply.TopicIDForm, fault.Invalid)
+	})
 	cmd.RunE = a.withClient(true, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		cfg.RetentionAgeMS = ageMillis(age)
 		if err := rf.Admin().CreateTopic(ctx, args[0], cfg, &opts); err != nil {

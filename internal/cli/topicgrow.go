@@ -11,7 +11,6 @@ import (
 	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/commitlog"
-	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -37,11 +36,9 @@ a key out of order; consumer groups never do.`,
 	}
 	cmd.Flags().IntVarP(&f.partitions, "partitions", "p", 0, "`number` of partitions")
 	f.register(cmd)
-	_ = cmd.MarkFlagRequired("partitions") // made just above
+	bounded(cmd.Flags(), 1, commitlog.MaxPartitions, "partitions") // for PlanTopic 0 would be another kind of plan
+	_ = cmd.MarkFlagRequired("partitions")                         // made just above
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-		if f.partitions == 0 { // for PlanTopic that would be another kind of plan
-			return fmt.Errorf("--partitions 0: expected 1 to %d: %w", commitlog.MaxPartitions, fault.Invalid)
-		}
 		return a.growTopic(ctx, rf, args[0], f, rf.Admin().AddStorage)
 	})
 	return cmd
@@ -154,12 +151,7 @@ code is 0 all the same.`,
 	}
 	cmd.Flags().IntVarP(&f.partitions, "partitions", "p", 0, "`number` of partitions of a new storage topic (default: the next that there is)")
 	cmd.Flags().IntSliceVar(&f.shards, "shards", nil, "`number` of fixed shards that consumers have; may be repeated")
-	cmd.PreRunE = checked(func() error {
-		if cmd.Flags().Changed("partitions") && f.partitions < 1 {
-			return fmt.Errorf("--partitions %d: expected 1 to %d: %w", f.partitions, commitlog.MaxPartitions, fault.Invalid)
-		}
-		return nil
-	})
+	bounded(cmd.Flags(), 1, commitlog.MaxPartitions, "partitions")
 	cmd.RunE = show(a, func(ctx context.Context, c *admin.Client, args []string) (*api.TopicPlan, error) {
 		return c.PlanTopic(ctx, args[0], &admin.PlanTopicOptions{Partitions: f.partitions, Shards: f.shards})
 	}, func(r *report, plan *api.TopicPlan) {
