@@ -110,7 +110,8 @@ func (d *decoder) document(root *yaml.Node) {
 // mapping calls each for every key of a mapping, which answers whether it knows it. A key stands there
 // once. Nothing at all is an empty mapping.
 func (d *decoder) mapping(n *yaml.Node, expected string, each func(key string, line int, value *yaml.Node) bool) {
-	if !d.plain(n) || n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
+	n = target(n)
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
 		return
 	}
 	if n.Kind != yaml.MappingNode {
@@ -120,9 +121,6 @@ func (d *decoder) mapping(n *yaml.Node, expected string, each func(key string, l
 	seen := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
-		if !d.plain(key) {
-			continue
-		}
 		if key.Kind != yaml.ScalarNode || key.Tag == "!!null" {
 			d.fail(key.Line, "found %s as a key; expected %s", kind(key), expected)
 			continue
@@ -138,19 +136,12 @@ func (d *decoder) mapping(n *yaml.Node, expected string, each func(key string, l
 	}
 }
 
-// plain refuses what makes a value depend on another place of the file, or on a type.
-func (d *decoder) plain(n *yaml.Node) bool {
-	switch {
-	case n.Kind == yaml.AliasNode:
-		d.fail(n.Line, "an alias, *%s; expected the value itself", n.Value)
-	case n.Anchor != "":
-		d.fail(n.Line, "an anchor, &%s; expected a value without one, as there are no aliases", n.Anchor)
-	case n.Style&yaml.TaggedStyle != 0:
-		d.fail(n.Line, "a tag, %s; expected a value without one", storeurl.Quote(n.Tag))
-	default:
-		return true
+// target is the value itself where n is an alias of one.
+func target(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		return n.Alias
 	}
-	return false
+	return n
 }
 
 func kind(n *yaml.Node) string {
@@ -182,7 +173,7 @@ func section[C interface{ Validate(name string) error }](d *decoder, what string
 		o := &Object[C]{Name: name, line: line, named: map[string]int{}}
 		d.mapping(body, strings.Join(names, ", "), func(key string, line int, value *yaml.Node) bool {
 			f, ok := known[key]
-			if ok && d.plain(value) {
+			if value = target(value); ok {
 				o.named[key] = line
 				if value.Kind != yaml.ScalarNode || !f.read(&o.Config, value.Value) {
 					d.fail(value.Line, "%s %s: %s: found %s; expected %s", what, storeurl.Quote(name), key, kind(value), f.expected)
@@ -197,8 +188,9 @@ func section[C interface{ Validate(name string) error }](d *decoder, what string
 			d.together(name, line, c, o.named)
 		}
 		if len(d.errs) == faults {
-			for _, err := range parts(o.Config.Validate(name)) {
-				d.errs = append(d.errs, fmt.Errorf("%s:%d: %w", d.Name, line, err))
+			if err := o.Config.Validate(name); err != nil {
+				place := fmt.Sprintf("%s:%d: ", d.Name, line) // before each of the errors that are joined
+				d.errs = append(d.errs, fmt.Errorf("%s%s: %w", place, strings.ReplaceAll(strings.TrimSuffix(err.Error(), ": "+fault.Invalid.Error()), "\n", "\n"+place), fault.Invalid))
 			}
 		}
 		all = append(all, o)
@@ -217,27 +209,6 @@ func (d *decoder) together(name string, line int, c *admin.SubscriptionConfig, n
 			d.fail(at, "subscription %s: %s: it is of an endpoint; expected \"endpoint\" with it", storeurl.Quote(name), field)
 		}
 	}
-}
-
-// parts are the errors that errors.Join has put together.
-func parts(err error) []error {
-	if j, ok := err.(interface{ Unwrap() []error }); ok {
-		var texts []string
-		for _, e := range j.Unwrap() {
-			texts = append(texts, e.Error())
-		}
-		if strings.Join(texts, "\n") == err.Error() {
-			var all []error
-			for _, e := range j.Unwrap() {
-				all = append(all, parts(e)...)
-			}
-			return all
-		}
-	}
-	if err == nil {
-		return nil
-	}
-	return []error{err}
 }
 
 // where is where an object, or a field that the file names, stands.

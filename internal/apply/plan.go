@@ -88,7 +88,7 @@ func Make(ctx context.Context, s Store, f *File) (*Plan, error) {
 			errs = append(errs, p.alterTopic(ctx, c, o, &topics[i])...)
 			continue
 		}
-		o.named["partitions"] = o.line // it is told, also when it is the default
+		o.named["partitions"] = o.line // it is shown, also when it is the default
 		create(c, o, topicFields(), func(ctx context.Context) error { return s.CreateTopic(ctx, o.Name, o.Config, nil) })
 	}
 	for _, o := range f.Subscriptions {
@@ -196,7 +196,7 @@ func (p *Plan) alterTopic(ctx context.Context, c *Change, o *Object[admin.TopicC
 	c.step = func(ctx context.Context) error {
 		_, err := p.store.AlterTopic(ctx, o.Name, want, &admin.AlterTopicOptions{Estimate: estimate, ID: id, From: &from})
 		if errors.Is(err, fault.NotFound) {
-			err = fmt.Errorf("somebody else deleted it meanwhile: %v: %w", err, fault.Conflict) //nolint:errorlint // a conflict, and nothing else
+			err = fmt.Errorf("another process deleted it meanwhile: %v: %w", err, fault.Conflict) //nolint:errorlint // a conflict, and nothing else
 		}
 		return err
 	}
@@ -264,7 +264,7 @@ func (p *Plan) limit(c *Change, o *Object[admin.SubscriptionConfig], d *api.Subs
 	c.Action, c.step = Alter, func(ctx context.Context) error {
 		_, err := p.store.LimitSubscription(ctx, o.Name, to, &admin.LimitSubscriptionOptions{ID: d.ID, From: &was})
 		if errors.Is(err, fault.NotFound) {
-			err = fmt.Errorf("somebody else deleted it meanwhile: %v: %w", err, fault.Conflict) //nolint:errorlint // a conflict, and nothing else
+			err = fmt.Errorf("another process deleted it meanwhile: %v: %w", err, fault.Conflict) //nolint:errorlint // a conflict, and nothing else
 		}
 		return err
 	}
@@ -310,7 +310,7 @@ func (p *Plan) Drops() (n int64) {
 }
 
 // Apply carries the plan out, and says in each change what was done. What is done stays when a later step
-// fails; the next plan finds the rest. ErrConflict when somebody else has changed something meanwhile, so
+// fails; the next plan finds the rest. ErrConflict when another process has changed something meanwhile, so
 // that things are not as the file says.
 func (p *Plan) Apply(ctx context.Context) error {
 	steps := 0
@@ -329,7 +329,7 @@ func (p *Plan) Apply(ctx context.Context) error {
 	}
 	now, err := Make(ctx, p.store, p.file)
 	if errors.Is(err, fault.Conflict) || errors.Is(err, fault.NotFound) {
-		return fmt.Errorf("somebody else changed the same meanwhile: %w", err)
+		return fmt.Errorf("another process changed the same meanwhile: %w", err)
 	}
 	if err != nil {
 		return fmt.Errorf("all changes were made, and could not be looked at: %w", err)
@@ -341,7 +341,7 @@ func (p *Plan) Apply(ctx context.Context) error {
 		}
 	}
 	if len(other) > 0 {
-		return fmt.Errorf("somebody else changed %s meanwhile; apply the file again: %w", strings.Join(other, ", "), fault.Conflict)
+		return fmt.Errorf("another process changed %s meanwhile; apply the file again: %w", strings.Join(other, ", "), fault.Conflict)
 	}
 	return nil
 }

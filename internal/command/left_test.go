@@ -27,7 +27,7 @@ func TestRunnerEndsAllOfAFailedCommand(t *testing.T) {
 	}{
 		{left + "exit 1", true, 0},
 		{left + "kill -9 $$", true, 0},
-		{"sleep 1000 & exit 0", true, 0}, // its output stays open: nobody knows whether it is done
+		{"sleep 1000 & exit 0", true, 0}, // its output stays open: whether it is done is not known
 		{left + "exit 0", false, 3},      // on purpose
 	} {
 		t.Run(c.command, func(t *testing.T) {
@@ -76,64 +76,6 @@ func TestRunnerEndsOnlyTheFailedCommand(t *testing.T) {
 	}
 }
 
-// A command that root lets run as another user can join every group of its session: that of a shell, or of
-// another service. It ends with its record, and they don't.
-func TestEndMarkedSparesTheGroupOfAnotherUser(t *testing.T) {
-	t.Parallel()
-	stranger := testserver.Stranger(t)
-	shell := exec.CommandContext(t.Context(), "sleep", "1000")
-	shell.SysProcAttr = ownGroup()
-	if err := shell.Start(); err != nil {
-		t.Fatal(err)
-	}
-	mark := watchMark + "=" + rand.Text() + ".1"
-	joined := exec.CommandContext(t.Context(), "sleep", "1000")
-	joined.Env = []string{mark}
-	joined.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: shell.Process.Pid, Credential: &syscall.Credential{Uid: uint32(stranger), Gid: uint32(stranger)}}
-	if err := joined.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- joined.Wait() }() // joined below; who looks for what is left would find it until then
-	if !endMarked(mark) {
-		t.Error("the command does not end")
-	}
-	<-ended
-	if err := shell.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Error(err)
-	}
-	if exit := new(exec.ExitError); !errors.As(shell.Wait(), &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
-		t.Error("what was in the group before was killed:", exit)
-	}
-}
-
-// Somebody may have stopped the process that watches; the end must not wait for it.
-func TestReleaseKillsAStoppedWatch(t *testing.T) {
-	t.Parallel()
-	c := &Children{}
-	if _, err := c.begin(); err != nil {
-		t.Fatal(err)
-	}
-	c.end()
-	pid, ended := c.watch.pid, c.watch.ended
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error, 1)
-	go func() { done <- c.Release() }() // joined below
-	select {
-	case err := <-done:
-		if err == nil || !strings.Contains(err.Error(), "was it stopped?") {
-			t.Errorf("error %v", err)
-		}
-		<-ended
-	case <-time.After(time.Minute):
-		t.Error("the end waits for a process that is stopped")
-		_ = syscall.Kill(pid, syscall.SIGKILL)
-		<-done
-	}
-}
-
 // A command whose runner was left behind, because its store does not answer, runs when the process ends.
 func TestReleaseLeavesRunningCommandsToTheWatch(t *testing.T) {
 	t.Parallel()
@@ -167,7 +109,7 @@ func TestGuardedReplacesAKilledWatch(t *testing.T) {
 		c.end()
 		pid, ended := c.watch.pid, c.watch.ended
 		if err := syscall.Kill(pid, 0); err != nil {
-			t.Fatalf("nobody watches over the command: %v", err)
+			t.Fatalf("no process watches over the command: %v", err)
 		}
 		if err := c.watch.kill(); err != nil {
 			t.Fatal(err)

@@ -85,34 +85,24 @@ func (c *Children) guarded() (string, error) {
 }
 
 // Release ends the process that waits: no command runs any more. Where one does, because its runner was
-// left behind, that process is told nothing, and does what it is for. One that was stopped (SIGSTOP) hears
-// nothing; it is killed then, and named in the error.
+// left behind, that process hears no farewell, and ends the commands.
 func (c *Children) Release() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.watch.ended == nil {
 		return nil
 	}
-	clean := c.busy == 0
-	if clean {
+	if c.busy == 0 {
 		_, _ = c.watch.pipe.WriteString(watchDone) // gone already: fine
 	}
 	_ = c.watch.pipe.Close()
-	late := time.NewTimer(releaseTime)
-	defer late.Stop()
 	select {
 	case <-c.watch.ended:
-	case <-late.C:
-		if !clean {
-			return fmt.Errorf("commands still run, and process %d, which ends them, is not done after %s", c.watch.pid, releaseTime)
-		}
-		_ = c.watch.kill() // ended meanwhile: fine
-		<-c.watch.ended    // this signal can't be put off
 		c.watch.ended = nil
-		return fmt.Errorf("process %d, which watches over commands (%s), did not end within %s of being told to and was killed; was it stopped?", c.watch.pid, WatchName, releaseTime)
+		return nil
+	case <-time.After(releaseTime):
+		return fmt.Errorf("process %d (%s), which ends commands that still run, is not done after %s", c.watch.pid, WatchName, releaseTime)
 	}
-	c.watch.ended = nil
-	return nil
 }
 
 // Watch is the process that waits; in is its standard input. It returns the exit code.
@@ -143,9 +133,7 @@ func endMarked(mark string, spared ...int) bool {
 }
 
 // killMarked kills every process with a mark in its environment, be it that of one command or of all, and
-// its group, but for groups that are spared. A command that became another user (setpriv, su) may have
-// joined any group of its session, and what is in there is not its own to end: only it is killed then. It
-// tells whether there was any.
+// its group, but for groups that are spared. It reports whether there was any.
 func killMarked(mark string, spared []int) bool {
 	found := false
 	list, _ := os.ReadDir("/proc")
@@ -161,7 +149,7 @@ func killMarked(mark string, spared []int) bool {
 		environ, _ := os.ReadFile("/proc/" + e.Name() + "/environ")
 		if slices.ContainsFunc(bytes.Split(environ, []byte{0}), func(kv []byte) bool { return string(kv) == mark || bytes.HasPrefix(kv, []byte(mark+".")) }) {
 			found = true
-			if group, err := unix.Getpgid(pid); err == nil && !slices.Contains(spared, group) && group > 1 && ours(e.Name()) {
+			if group, err := unix.Getpgid(pid); err == nil && !slices.Contains(spared, group) && group > 1 {
 				killGroup(group)
 			}
 			_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
@@ -169,16 +157,4 @@ func killMarked(mark string, spared []int) bool {
 		_ = unix.Close(fd)
 	}
 	return found
-}
-
-// ours says whether a process is of this user, and of no other by whatever right.
-func ours(pid string) bool {
-	status, _ := os.ReadFile("/proc/" + pid + "/status")
-	for line := range strings.Lines(string(status)) {
-		if ids, ok := strings.CutPrefix(line, "Uid:"); ok {
-			me := strconv.Itoa(os.Geteuid())
-			return !slices.ContainsFunc(strings.Fields(ids), func(id string) bool { return id != me })
-		}
-	}
-	return false
 }

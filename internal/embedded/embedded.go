@@ -104,7 +104,7 @@ func (d Directories) find(u *url.URL, part string) (string, error) {
 	if _, err := os.Stat(filepath.Join(dir, part)); errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("%s holds no Ringfence data yet: %w (create a topic first, or name another directory)", dir, fault.NotFound)
 	}
-	return dir, nil // other errors are told better by whoever opens it
+	return dir, nil // opening it reports other errors better
 }
 
 // OpenMemLog makes a log in memory.
