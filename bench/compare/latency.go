@@ -47,7 +47,7 @@ func (c Config) handOver(ctx context.Context, name string, t *measure.Turn) {
 		add(value)
 	})
 	check(consumer.Hear(&t.Latency)) // it is empty
-	if n := t.Latency.N; n != k.Records {
+	if n := int64(len(t.Latency)); n != k.Records {
 		check(fmt.Errorf("%s handed over %d of %d records", k.Peer, n, k.Records))
 	}
 }
@@ -114,13 +114,13 @@ func (j *serveJob) Run(_ context.Context, t *harness.Talk) error {
 // were that came.
 type consumeJob struct {
 	task
-	ages measure.Histogram
+	ages measure.Samples
 }
 
 // arrive takes one value; true when it was the last.
 func (j *consumeJob) arrive(value []byte) bool {
 	j.ages.Add(time.Duration(history.Now() - int64(binary.LittleEndian.Uint64(value))))
-	return j.ages.N >= j.Records
+	return int64(len(j.ages)) >= j.Records
 }
 
 // Run consumes until all has come.

@@ -25,7 +25,7 @@ type event struct {
 	CPU       time.Duration `json:"cpu,omitempty"`
 	Resting   bool          `json:"resting,omitempty"` // it gave back what it can do without
 	Rate      float64       `json:"rate,omitempty"`
-	Ages      *Histogram    `json:"ages,omitempty"`
+	Ages      Samples       `json:"ages,omitempty"`
 }
 
 // heard is an event and the member that told it.

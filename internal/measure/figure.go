@@ -63,12 +63,3 @@ func Median(values []float64) float64 {
 		return s[k]
 	}
 }
-
-// quantile is the smallest value that a share q of them does not exceed; 0 of none.
-func quantile(values []float64, q float64) float64 {
-	if len(values) == 0 {
-		return 0
-	}
-	s := slices.Sorted(slices.Values(values))
-	return s[max(0, int(math.Ceil(q*float64(len(s))))-1)]
-}

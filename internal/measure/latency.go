@@ -55,7 +55,7 @@ func (l *latency) measure(ctx context.Context, r *run) {
 					binary.LittleEndian.PutUint64(value, uint64(time.Now().UnixNano()))
 					rf.ProduceAsync(ctx, topic, ringfence.Message{Value: value}, nil, func(_ ringfence.Position, err error) { w.Leave(err) })
 				})
-				consumer.ask(ctx, fmt.Sprint(kindAges, " ", count), -1, func(seen heard) { t.Latency.Merge(seen.Ages) })
+				consumer.ask(ctx, fmt.Sprint(kindAges, " ", count), -1, func(seen heard) { t.Latency = append(t.Latency, seen.Ages...) })
 				return t.Latency.Micros(0.5)
 			}})
 	}

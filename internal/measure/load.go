@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,23 +15,21 @@ import (
 
 // Callers lets so many goroutines call for a while, each again when its call has returned, and gives
 // the calls a second and the latency of each.
-func Callers(callers int, d time.Duration, h *Histogram, call func(caller int)) (perSecond float64) {
-	hists := make([]Histogram, callers)
+func Callers(callers int, d time.Duration, to *Samples, call func(caller int)) (perSecond float64) {
+	each := make([]Samples, callers)
 	began := time.Now()
 	script.Together(callers, func(i int) {
 		for last := began; last.Sub(began) < d; {
 			call(i)
 			now := time.Now()
-			hists[i].Add(now.Sub(last))
+			each[i].Add(now.Sub(last))
 			last = now
 		}
 	})
-	took, calls := time.Since(began), int64(0)
-	for i := range hists {
-		calls += hists[i].N
-		h.Merge(&hists[i])
-	}
-	return float64(calls) / took.Seconds()
+	took := time.Since(began)
+	all := slices.Concat(each...)
+	*to = append(*to, all...)
+	return float64(len(all)) / took.Seconds()
 }
 
 // Window bounds how much is under way at once, and counts what came through. One goroutine enters.

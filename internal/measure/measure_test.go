@@ -1,74 +1,30 @@
 package measure
 
 import (
-	"encoding/json"
 	"errors"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/ringfence/ringfence/internal/script"
 )
 
-func TestHistogramQuantilesAreWithinThreePercent(t *testing.T) {
+func TestQuantilesOfSamples(t *testing.T) {
 	t.Parallel()
-	var odd, even, all Histogram
-	var values []time.Duration
-	for i := range 10000 {
-		d := time.Duration(1 + rand.ExpFloat64()*1e6)
-		values = append(values, d)
-		[]*Histogram{&odd, &even}[i%2].Add(d)
+	var s Samples
+	if got := s.Micros(0.5); got != 0 {
+		t.Errorf("got %v of none; expected 0", got)
 	}
-	text, err := json.Marshal(&odd) // as from another process
-	if err != nil {
-		t.Fatal(err)
+	for i := range 1000 {
+		s.Add(time.Duration(1000-i) * time.Microsecond)
 	}
-	if err := json.Unmarshal(text, &all); err != nil {
-		t.Fatal(err)
-	}
-	all.Merge(&even)
-	all.Merge(nil)
-	slices.Sort(values)
-	for _, q := range []float64{0.5, 0.9, 0.99, 1} {
-		want := float64(values[min(len(values)-1, int(q*float64(len(values))))])
-		if got := float64(all.Quantile(q)); got < want*0.97 || got > want*1.03 {
-			t.Errorf("quantile %g is %g ns; expected %g", q, got, want)
+	for q, want := range map[float64]float64{0.5: 500, 0.99: 990, 1: 1000} {
+		if got := s.Micros(q); got != want {
+			t.Errorf("quantile %g is %g; expected %g", q, got, want)
 		}
-	}
-	if all.N != 10000 || all.Quantile(1) != values[len(values)-1] {
-		t.Errorf("%d durations, the longest %s", all.N, all.Quantile(1))
-	}
-}
-
-func TestBucketsHoldTheirValues(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		v := rapid.Uint64Range(0, 1<<62).Draw(t, "v")
-		i := bucket(v)
-		if bucket(middle(i)) != i {
-			t.Fatalf("the middle of bucket %d lies in bucket %d", i, bucket(middle(i)))
-		}
-		if v > 0 && bucket(v-1) > i {
-			t.Fatalf("bucket(%d) > bucket(%d)", v-1, v)
-		}
-	})
-}
-
-func TestEmptyHistogramHasNoQuantile(t *testing.T) {
-	t.Parallel()
-	var h Histogram
-	if got := h.Quantile(0.5); got != 0 {
-		t.Errorf("got %v; want 0", got)
-	}
-	h.Add(-time.Second)
-	if got := h.Quantile(0.99); got != 0 {
-		t.Errorf("a negative duration counts as %v; want 0", got)
 	}
 }
 
@@ -215,9 +171,9 @@ func TestWindowBoundsWhatIsUnderWayAndStopsAtAnError(t *testing.T) {
 
 func TestLoadsCountAndStop(t *testing.T) {
 	t.Parallel()
-	var h Histogram
-	if rate := Callers(3, 10*time.Millisecond, &h, func(int) {}); rate <= 0 || h.N < 3 {
-		t.Errorf("%g a second, %d calls", rate, h.N)
+	var h Samples
+	if rate := Callers(3, 10*time.Millisecond, &h, func(int) {}); rate <= 0 || len(h) < 3 {
+		t.Errorf("%g a second, %d calls", rate, len(h))
 	}
 	err := script.Try(func(*script.Script) { Callers(2, time.Hour, &h, func(int) { script.Check(errors.ErrUnsupported) }) })
 	if !errors.Is(err, errors.ErrUnsupported) {

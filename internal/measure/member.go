@@ -46,7 +46,7 @@ type teller struct {
 	mu   sync.Mutex // guards what follows, and orders the lines
 	came sync.Cond  // a record, or the end
 	over bool
-	ages *Histogram
+	ages Samples
 	at   map[int]*handled
 	err  error
 }
@@ -115,10 +115,10 @@ func (t *teller) answer(question string) {
 	var records int64
 	_, _ = fmt.Sscan(question, &e.Kind, &records) // not all questions have a number
 	if e.Kind == kindAges {
-		for t.ages.N < records && !t.over {
+		for int64(len(t.ages)) < records && !t.over {
 			t.came.Wait()
 		}
-		e.Ages, t.ages = t.ages, new(Histogram)
+		e.Ages, t.ages = t.ages, nil
 	}
 	t.tell(e)
 }
@@ -127,7 +127,7 @@ func (t *teller) answer(question string) {
 func (j *memberJob) Run(ctx context.Context, talk *harness.Talk) error {
 	return script.Try(func(s *script.Script) {
 		rf := j.open(ctx, s)
-		t := &teller{talk: talk, stamped: j.Stamped, at: map[int]*handled{}, ages: new(Histogram)}
+		t := &teller{talk: talk, stamped: j.Stamped, at: map[int]*handled{}}
 		t.came.L = &t.mu
 		opts := ringfence.ConsumeOptions{Member: j.Member, Concurrency: 1, SessionTTL: j.SessionTTL, Events: t.events()}
 		if j.Stamped {

@@ -143,7 +143,7 @@ func (m *producing) enterAsync(ctx context.Context, raw *Raw, to *Entry) {
 func (m *producing) age(ctx context.Context, partitions int) {
 	job := produceJob{site: site{m.dir + "/data", ringfence.OS, m.Stores}, Partitions: partitions, InFlight: 1024, Async: true, Size: 4096, Batch: 1, For: 2 * m.For}
 	m.Logf("writing segments to use again, %s", Many(partitions, "partition"))
-	script.Check(script.Try(func(s *script.Script) { job.produce(ctx, job.topic(ctx, s), new(Histogram)) }))
+	script.Check(script.Try(func(s *script.Script) { job.produce(ctx, job.topic(ctx, s), new(Samples)) }))
 }
 
 // turn runs one job, in this process or split over several.
@@ -161,7 +161,7 @@ func (m *producing) turn(ctx context.Context, t *Turn, processes int, job produc
 	producers.ask(ctx, kindReady, -1, nil)
 	producers.ask(ctx, kindProduced, -1, func(h heard) {
 		total += h.Rate
-		t.Latency.Merge(h.Ages)
+		t.Latency = append(t.Latency, h.Ages...)
 	})
 	return total
 }
@@ -191,9 +191,9 @@ func (j *produceJob) Run(ctx context.Context, t *harness.Talk) error {
 	return script.Try(func(s *script.Script) {
 		topic := j.topic(ctx, s)
 		for question, ok := t.Hear(); ok; question, ok = t.Hear() {
-			e := event{Kind: question, Ages: new(Histogram)}
+			e := event{Kind: question}
 			if question == kindProduced {
-				e.Rate = j.produce(ctx, topic, e.Ages)
+				e.Rate = j.produce(ctx, topic, &e.Ages)
 			}
 			script.Check(t.Say(&e))
 		}
@@ -207,7 +207,7 @@ func (j *produceJob) topic(ctx context.Context, s *script.Script) *commitlog.Top
 }
 
 // produce appends for a while, and gives the records a second.
-func (j *produceJob) produce(ctx context.Context, topic *commitlog.Topic, h *Histogram) (rate float64) {
+func (j *produceJob) produce(ctx context.Context, topic *commitlog.Topic, h *Samples) (rate float64) {
 	// Records must stay untouched until they are stored; these are never touched.
 	recs := slices.Repeat([]commitlog.Record{{Value: make([]byte, j.Size)}}, j.Batch)
 	if j.Async { // one goroutine that keeps a window of appends under way

@@ -59,7 +59,7 @@ func (r *Raw) Write(block int) {
 }
 
 // Measure writes and syncs for a while and gives the writes a second.
-func (r *Raw) Measure(d time.Duration, block int, h *Histogram) float64 {
+func (r *Raw) Measure(d time.Duration, block int, h *Samples) float64 {
 	return Callers(1, d, h, func(int) { r.Write(block) })
 }
 

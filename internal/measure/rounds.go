@@ -28,7 +28,7 @@ type Row struct {
 // Turn is one measurement of one round, as a script.
 type Turn struct {
 	*script.Script
-	Latency Histogram // of single operations, if there are any
+	Latency Samples // of single operations, if there are any
 }
 
 // Entry is what takes part in a contest.
@@ -43,7 +43,7 @@ type Entry struct {
 
 	Rounds  []float64
 	ratios  []float64
-	latency Histogram
+	latency Samples
 }
 
 // Contest is measurements that take turns.
@@ -92,7 +92,7 @@ func (c *Contest) Run(rounds int) error {
 				c.Logf("round %d of %d: %-42s %s %s", r+1, rounds, e.Name, Number(v), e.Unit)
 			}
 			e.Rounds = append(e.Rounds, v)
-			e.latency.Merge(&t.Latency)
+			e.latency = append(e.latency, t.Latency...)
 		}
 	}
 	return nil
@@ -103,7 +103,7 @@ func (c *Contest) Rows() []Row {
 	var rows []Row
 	for _, e := range c.entries {
 		row := NewRow(e.Name, e.Unit, e.Rounds)
-		if e.latency.N > 0 {
+		if len(e.latency) > 0 {
 			row.P50, row.P99, row.Worst = e.latency.Micros(0.5), e.latency.Micros(0.99), e.latency.Micros(1)
 		}
 		if e.To != nil {
