@@ -21,10 +21,10 @@ type field[C any] struct {
 }
 
 // TopicID matches the ID of a topic, whose form is TopicIDForm.
-var TopicID = regexp.MustCompile(`^[a-z2-7]{8}$`)
+var TopicID = regexp.MustCompile(`^[a-z0-9]{8}$`)
 
 // TopicIDForm says what the ID of a topic looks like.
-const TopicIDForm = "8 letters and digits such as k3m4q2xt, with which the names of its storage topics end"
+const TopicIDForm = "8 letters and digits such as k3m9q2xt, with which the names of its storage topics end"
 
 // shown is a value for people.
 func (f *field[C]) shown(value string) string {
