@@ -70,64 +70,45 @@ func (h *handle) values(t *testing.T) []string {
 
 // A leader that has stored a batch and is deposed while it waits for the replicas answers
 // NOT_LEADER_OR_FOLLOWER, and the next leader has the batch.
-func TestABatchOfADeposedLeaderIsSentAgainAsItIs(t *testing.T) {
+func TestADeposedLeadersBatchIsStoredOnce(t *testing.T) {
 	t.Parallel()
-	_, h := retained(t, driver.TopicConfig{})
-	p := h.s.parts[0]
-	b, answer := send(t, h, "a")
-	if p.outcome(b, kerr.NotLeaderForPartition) {
-		t.Fatal("it was given up at once")
-	}
-	p.rest()
-	if err := <-answer; err != nil {
-		t.Error(err)
-	}
-	if err := h.appendOne(t, "b"); err != nil {
-		t.Error(err)
-	}
-	if got, want := h.values(t), []string{"a", "b"}; !slices.Equal(got, want) {
-		t.Errorf("there are %q; want %q", got, want)
-	}
-}
-
-func TestABatchOfADeposedLeaderThatIsGivenUpMayBeStored(t *testing.T) {
-	t.Parallel()
-	_, h := retained(t, driver.TopicConfig{})
-	p := h.s.parts[0]
-	b, answer := send(t, h, "a")
-	b.items[0].since = time.Now().Add(-time.Hour)
-	if !p.outcome(b, kerr.NotLeaderForPartition) {
-		t.Fatal("it was not given up")
-	}
-	p.rest()
-	if err := <-answer; !errors.Is(err, fault.Unknown) || errors.Is(err, fault.NotDone) {
-		t.Errorf("its caller was told: %v", err)
-	}
-	if err := h.appendOne(t, "b"); err != nil {
-		t.Error(err)
-	}
-	if got, want := h.values(t), []string{"a", "b"}; !slices.Equal(got, want) {
-		t.Errorf("there are %q; want %q", got, want)
-	}
-}
-
-func TestABatchOfADeposedLeaderThatMeetsASealIsFound(t *testing.T) {
-	t.Parallel()
-	_, h := retained(t, driver.TopicConfig{})
-	p := h.s.parts[0]
-	b, answer := send(t, h, "a")
-	if p.outcome(b, kerr.NotLeaderForPartition) {
-		t.Fatal("it was given up at once")
-	}
-	if _, err := h.Seal(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	p.rest()
-	if err := <-answer; err != nil {
-		t.Errorf("its caller was told: %v", err)
-	}
-	if got, want := h.values(t), []string{"a"}; !slices.Equal(got, want) {
-		t.Errorf("there are %q; want %q", got, want)
+	for name, c := range map[string]struct {
+		old, seal bool
+		want      error // of its caller
+	}{
+		"sent again as it is": {},
+		"given up":            {old: true, want: fault.Unknown},
+		"meets a seal":        {seal: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, h := retained(t, driver.TopicConfig{})
+			p := h.s.parts[0]
+			b, answer := send(t, h, "a")
+			if c.old {
+				b.items[0].since = time.Now().Add(-time.Hour)
+			}
+			if p.outcome(b, kerr.NotLeaderForPartition) != c.old {
+				t.Fatal("it was given up at once, or not when it should be")
+			}
+			want := []string{"a", "b"}
+			if c.seal {
+				if _, err := h.Seal(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				want = want[:1]
+			}
+			p.rest()
+			if err := <-answer; !errors.Is(err, c.want) {
+				t.Errorf("its caller got %v; expected %v", err, c.want)
+			}
+			if err := h.appendOne(t, "b"); (err != nil) != c.seal {
+				t.Errorf("the next append: %v", err)
+			}
+			if got := h.values(t); !slices.Equal(got, want) {
+				t.Errorf("there are %q; want %q", got, want)
+			}
+		})
 	}
 }
 

@@ -17,8 +17,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/kafkalog"
+	"github.com/ringfence/ringfence/commitlog/logtest"
 	"github.com/ringfence/ringfence/internal/testserver"
 )
 
@@ -93,63 +93,8 @@ func withRights(t *testing.T, rights []right) error {
 	if err != nil {
 		return err
 	}
-	err = everyOperation(t.Context(), l)
+	err = logtest.Life(t.Context(), l)
 	return errors.Join(err, l.Close())
-}
-
-func everyOperation(ctx context.Context, l *commitlog.Log) error {
-	const name = "t"
-	cfg := commitlog.TopicConfig{Name: name, Partitions: 1}
-	if err := l.CreateTopic(ctx, cfg); err != nil {
-		return fmt.Errorf("create: %w", err)
-	}
-	cfg.RetentionBytes = 1 << 30
-	if err := l.AlterTopic(ctx, cfg); err != nil {
-		return fmt.Errorf("alter: %w", err)
-	}
-	if list, err := l.Topics(ctx); err != nil || len(list) != 1 {
-		return fmt.Errorf("list: %v, %w", list, err)
-	}
-	topic, err := l.Topic(ctx, name)
-	if err != nil {
-		return fmt.Errorf("open: %w", err)
-	}
-	defer topic.Close()
-	records := []commitlog.Record{{Key: []byte("k"), Value: []byte("v")}, {Value: []byte("w")}}
-	if _, err := topic.Append(ctx, 0, records, nil); err != nil {
-		return fmt.Errorf("append: %w", err)
-	}
-	idempotent := &commitlog.AppendOptions{Producer: commitlog.Producer{ID: commitlog.NewProducerID(), Epoch: 1}}
-	for range 2 { // the second is a repetition
-		if at, err := topic.Append(ctx, 0, records, idempotent); err != nil || at != 2 {
-			return fmt.Errorf("append as a producer: %d, %w", at, err)
-		}
-	}
-	if got, _, err := topic.Read(ctx, 0, 0, nil, nil); err != nil || len(got) == 0 {
-		return fmt.Errorf("read: %d records, %w", len(got), err)
-	}
-	if _, err := topic.OffsetAt(ctx, 0, 1); err != nil {
-		return fmt.Errorf("find by time: %w", err)
-	}
-	if err := topic.Hold(ctx, "g", []int64{1}); err != nil {
-		return fmt.Errorf("hold: %w", err)
-	}
-	if err := l.PublishOffsets(ctx, "g", []commitlog.PublishedOffset{{Topic: name, Partition: 0, Next: 1}}); err != nil {
-		return fmt.Errorf("show a checkpoint: %w", err)
-	}
-	if err := topic.Trim(ctx, 0, 1); err != nil {
-		return fmt.Errorf("trim: %w", err)
-	}
-	if ends, err := topic.Seal(ctx); err != nil || ends[0] < 4 {
-		return fmt.Errorf("seal: %v, %w", ends, err)
-	}
-	if b, err := topic.Bounds(ctx, 0); err != nil || !b.Sealed {
-		return fmt.Errorf("bounds: %+v, %w", b, err)
-	}
-	if err := l.DeleteTopic(ctx, name); err != nil {
-		return fmt.Errorf("delete: %w", err)
-	}
-	return nil
 }
 
 // allow makes the user of c with these rights, and waits until the broker knows of them.

@@ -55,11 +55,10 @@ func (t *topic) keep(c driver.TopicConfig) {
 	t.kept.Store(&c)
 }
 
-// follow takes the retention of the topic from its metadata, and returns it. What none of ours can have
-// written there changes nothing.
+// follow takes the retention of the topic from its metadata, and returns it. What can't be read changes nothing.
 func (t *topic) follow(m metadata) driver.TopicConfig {
 	c, err := decodeConfig(t.config.Name, m.Properties[configProperty])
-	if err == nil && c.Partitions == t.config.Partitions {
+	if err == nil {
 		t.keep(c)
 	}
 	return *t.kept.Load()

@@ -132,7 +132,6 @@ func (b *teller) reader(t *testing.T, config Config) (pulsar.Reader, *logins, er
 	t.Helper()
 	config.ServiceURL = "pulsar://" + b.Addr().String()
 	config = config.withDefaults()
-	config.logins = newLogins(config)
 	client, err := config.newClient()
 	if err != nil {
 		t.Fatal(err)

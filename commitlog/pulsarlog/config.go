@@ -44,7 +44,7 @@ type Config struct {
 	// MaxMessageBytes is the broker's maxMessageSize: no append is larger. 0: 5 MiB, its default.
 	MaxMessageBytes int
 
-	logins *logins // nil: newClient makes one
+	logins *logins // of withDefaults
 	// operationTimeout is how long the client tries to find a topic, or to open it.
 	operationTimeout time.Duration
 }
@@ -76,6 +76,7 @@ func (c Config) withDefaults() Config {
 	if c.operationTimeout == 0 {
 		c.operationTimeout = 30 * time.Second
 	}
+	c.logins = newLogins(c) // one for all of its clients
 	return c
 }
 
@@ -178,7 +179,6 @@ func Open(ctx context.Context, c Config) (*commitlog.Log, error) {
 		a.close()
 		return nil, err
 	}
-	c.logins = newLogins(c) // one for all of its clients
 	client, err := c.newClient()
 	if err != nil {
 		a.close()
@@ -224,9 +224,6 @@ func (c Config) plainHosts() []string {
 
 // newClient makes a client with connections of its own; it connects when it is used.
 func (c Config) newClient() (pulsar.Client, error) {
-	if c.logins == nil {
-		c.logins = newLogins(c)
-	}
 	options := pulsar.ClientOptions{
 		URL: c.ServiceURL, ConnectionTimeout: connectTimeout, OperationTimeout: c.operationTimeout,
 		TLSTrustCertsFilePath: c.TLSCA, TLSValidateHostname: true, TLSMinVersion: tls.VersionTLS12,
@@ -297,7 +294,7 @@ func (c Config) admin(t *tls.Config) *admin {
 		TLSClientConfig: t, MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute, Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext,
 	}
 	w := &web{
-		bases: bases, client: &http.Client{Transport: transport, Timeout: 30 * time.Second, CheckRedirect: redirect(c.StrictTLS)}, transport: transport,
+		bases: bases, client: &http.Client{Transport: transport, Timeout: webTimeout, CheckRedirect: redirect(c.StrictTLS)}, transport: transport,
 		token: c.token, patience: hostPatience,
 	}
 	return &admin{web: w, tenant: c.Tenant, namespace: c.Namespace}

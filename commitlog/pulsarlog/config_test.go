@@ -97,7 +97,7 @@ func TestATopicThatOthersJustMakeIsWaitedFor(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	l := newLog(Config{}, nil, &admin{web: &web{bases: []string{server.URL}, client: server.Client(), token: func() (string, error) { return "", nil }}})
+	l := newLog(Config{}, nil, &admin{web: &web{bases: []string{server.URL}, client: server.Client(), token: func() (string, error) { return "", nil }, patience: hostPatience}})
 	if err := l.CreateTopic(t.Context(), driver.TopicConfig{Name: "t", Partitions: 3}); err != nil || looks.Load() != 3 {
 		t.Errorf("after %d looks: %v; expected that it is there at the third", looks.Load(), err)
 	}

@@ -25,7 +25,7 @@ func (a answers) RoundTrip(r *http.Request) (*http.Response, error) {
 // partition is one of a topic at such a broker.
 func (a answers) partition() *partition {
 	none := func() (string, error) { return "", nil }
-	l := newLog(Config{}.withDefaults(), nil, &admin{web: &web{bases: []string{"http://broker/admin/v2"}, client: &http.Client{Transport: a}, token: none}})
+	l := newLog(Config{}.withDefaults(), nil, &admin{web: &web{bases: []string{"http://broker/admin/v2"}, client: &http.Client{Transport: a}, token: none, patience: hostPatience}})
 	return newPartition(newTopic(l, driver.TopicConfig{Name: "t", Partitions: 1}), 0)
 }
 

@@ -2,7 +2,6 @@ package pulsarlog
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/internal/memtest"
 )
 
 // Headers that are accepted take no more than their text, and come back when they are sent again.
@@ -122,73 +120,4 @@ func FuzzHold(f *testing.F) {
 			}
 		}
 	})
-}
-
-// forgedConfigs are properties of a topic "t" of 3 partitions that none of ours writes.
-var forgedConfigs = []string{
-	``,
-	`null`,
-	`{"Name":"u","Partitions":3}`,
-	`{"Name":"t","Partitions":1099511627776}`,
-	`{"Name":"t","Partitions":3,"RetentionBytes":-1}`,
-	`{"Name":"t","Partitions":3,"RetentionAgeMillis":-9223372036854775808}`,
-}
-
-// The configuration that is accepted is one that a topic of the name can have, and comes back.
-func FuzzConfig(f *testing.F) {
-	f.Add(`{"Name":"t","Partitions":3,"RetentionBytes":5,"RetentionAgeMillis":7,"RetentionForce":true}`)
-	for _, forged := range forgedConfigs {
-		f.Add(forged)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		var c driver.TopicConfig
-		var err error
-		memtest.AtMost(t, 16*len(text)+16<<10, text, func() { c, err = decodeConfig("t", text) })
-		if err != nil {
-			if !errors.Is(err, fault.Corrupt) {
-				t.Fatalf("an error without a kind: %v", err)
-			}
-			return
-		}
-		b, err := json.Marshal(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if again, err := decodeConfig("t", string(b)); err != nil || !reflect.DeepEqual(c, again) {
-			t.Fatalf("%+v comes back as %+v, %v", c, again, err)
-		}
-	})
-}
-
-// Whatever stands in a topic's properties while it is open: its shape stays, and its retention is one that
-// can be.
-func FuzzFollow(f *testing.F) {
-	f.Add(`{"Name":"t","Partitions":3,"RetentionBytes":5}`)
-	for _, forged := range forgedConfigs {
-		f.Add(forged)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		open := threeParts()
-		var c driver.TopicConfig
-		memtest.AtMost(t, 16*len(text)+16<<10, text, func() { c = open.follow(metadata{Properties: map[string]string{configProperty: text}}) })
-		if c.Name != "t" || c.Partitions != 3 || c.RetentionBytes < 0 || c.RetentionAgeMillis < 0 {
-			t.Fatalf("%q is followed as %+v", text, c)
-		}
-	})
-}
-
-// threeParts is a topic that is open, and keeps what it was made with.
-func threeParts() *topic {
-	t := &topic{config: driver.TopicConfig{Name: "t", Partitions: 3, RetentionBytes: 64}}
-	t.kept.Store(&t.config)
-	return t
-}
-
-func TestARetentionThatNoneOfOursWritesIsNotFollowed(t *testing.T) {
-	t.Parallel()
-	for _, forged := range forgedConfigs {
-		if c := threeParts().follow(metadata{Properties: map[string]string{configProperty: forged}}); c.RetentionBytes != 64 || c.RetentionAgeMillis != 0 {
-			t.Errorf("%q is followed as %+v", forged, c)
-		}
-	}
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/apache/pulsar-client-go/pulsar"
 
-	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/internal/fault"
 )
@@ -50,9 +49,6 @@ type log struct {
 var _ driver.Log = (*log)(nil)
 
 func newLog(c Config, client pulsar.Client, a *admin) *log {
-	if c.logins == nil {
-		c.logins = newLogins(c)
-	}
 	return &log{config: c, client: client, admin: a, sendTimeout: defaultSendTimeout, retainEvery: retainEvery, topics: map[string]*topic{}}
 }
 
@@ -146,8 +142,8 @@ func (l *log) shape(ctx context.Context, name string) (c driver.TopicConfig, rea
 
 // decodeConfig reads the configuration that is stored with a topic.
 func decodeConfig(name, stored string) (c driver.TopicConfig, err error) {
-	if err := json.Unmarshal([]byte(stored), &c); err != nil || c.Name != name || c.Partitions < 1 || c.Partitions > commitlog.MaxPartitions || c.RetentionBytes < 0 || c.RetentionAgeMillis < 0 {
-		return driver.TopicConfig{}, fmt.Errorf("topic %q: property %s is %.200q, as none of ours writes it: %w", name, configProperty, stored, fault.Corrupt)
+	if err := json.Unmarshal([]byte(stored), &c); err != nil || c.Name != name || c.Partitions < 1 {
+		return driver.TopicConfig{}, fmt.Errorf("topic %q: property %s is %.200q; expected its configuration: %w", name, configProperty, stored, fault.Corrupt)
 	}
 	return c, nil
 }

@@ -8,8 +8,6 @@ import (
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/registry/memregistry"
-	composite "github.com/ringfence/ringfence/topic"
 )
 
 // A producer's sequence numbers are Pulsar's: an append that is repeated is stored once, also by
@@ -142,93 +140,5 @@ func TestASealedPartitionTellsAnybodyWhatItHas(t *testing.T) {
 	}
 	if b, err := tp.Bounds(t.Context(), 0); err != nil || b.Next != ends[0] {
 		t.Errorf("the end moved from %d to %+v, %v", ends[0], b, err)
-	}
-}
-
-// An append whose answer got lost is repeated across a switch, by a producer that was started again.
-func TestAMessageSentAgainAfterASwitchIsStoredOnce(t *testing.T) {
-	t.Parallel()
-	store, reg := store(t), memregistry.New()
-	open := func() *composite.Topic {
-		l := store()
-		c := composite.NewCatalog(l, reg, "")
-		if err := c.Create(t.Context(), "a", composite.Config{Partitions: 2}); err != nil {
-			t.Fatal(err)
-		}
-		tp, err := c.Open(t.Context(), "a")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := errors.Join(tp.Close(), l.Close()); err != nil {
-				t.Error(err)
-			}
-		})
-		return tp
-	}
-	send := func(tp *composite.Topic, n int, home int, id uint64, sequence int64) (composite.Position, error) {
-		recs := []commitlog.Record{{Key: []byte("k"), Value: fmt.Append(nil, n)}}
-		opts := &composite.ProduceOptions{Producer: commitlog.Producer{ID: id, Sequence: sequence}, Home: home}
-		return tp.Produce(t.Context(), recs[0].Key, composite.AnyPartition, recs, opts)
-	}
-	before := open()
-	for n := range 3 {
-		if _, err := send(before, n, 0, 7, int64(n)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	l := store()
-	t.Cleanup(func() { _ = l.Close() })
-	c := composite.NewCatalog(l, reg, "")
-	if _, err := c.AddStorage(t.Context(), "a", 4); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Switch(t.Context(), "a"); err != nil {
-		t.Fatal(err)
-	}
-	for i, tp := range []*composite.Topic{open(), before} {
-		for n := range 3 {
-			if at, err := send(tp, n, 0, 7, int64(n)); err != nil || at.Storage != 0 {
-				t.Errorf("sequence %d again: %+v, %v; expected where it is", n, at, err)
-			}
-		}
-		if at, err := send(tp, 3, 0, 7, 3); !errors.Is(err, fault.Sealed) {
-			t.Errorf("what the home does not have: %+v, %v; expected Sealed", at, err)
-		}
-		home, err := tp.Home(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if i > 0 {
-			continue // of two processes with one ID the broker lets one in
-		}
-		if at, err := send(tp, 3, home, 8, 0); err != nil || at.Storage != 1 {
-			t.Errorf("under a new ID: %+v, %v", at, err)
-		}
-	}
-	var got []string
-	for storage, partitions := range []int{2, 4} {
-		st, err := before.Storage(storage)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for p := range partitions {
-			b, err := st.Bounds(t.Context(), p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for r := st.NewReader(p, b.First, nil); r.Offset() < b.Next; {
-				recs, err := r.Next(t.Context())
-				if err != nil {
-					break // its end
-				}
-				for _, rec := range recs {
-					got = append(got, string(rec.Value))
-				}
-			}
-		}
-	}
-	if !slices.Equal(got, []string{"0", "1", "2", "3"}) {
-		t.Errorf("stored: %v", got)
 	}
 }

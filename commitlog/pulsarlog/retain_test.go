@@ -85,7 +85,6 @@ func opened(t *testing.T, retainEvery time.Duration) (*commitlog.Log, *admin) {
 	t.Helper()
 	u := namespace(t)
 	config := Config{ServiceURL: "pulsar://" + u.Host, AdminURL: u.Query().Get("web"), Namespace: strings.TrimPrefix(u.Path, "/public/")}.withDefaults()
-	config.logins = newLogins(config)
 	client, err := config.newClient()
 	if err != nil {
 		t.Fatal(err)

@@ -18,8 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/commitlog/logtest"
 	"github.com/ringfence/ringfence/internal/testserver"
 )
 
@@ -90,7 +90,7 @@ func withRights(t *testing.T, rights []right) error {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	err = everyOperation(ctx, l)
+	err = logtest.Life(ctx, l)
 	return errors.Join(err, l.Close())
 }
 
@@ -140,51 +140,4 @@ func tokenFile(t *testing.T, role string) string {
 		t.Fatal(err)
 	}
 	return file
-}
-
-func everyOperation(ctx context.Context, l *commitlog.Log) error {
-	const name = "t"
-	cfg := commitlog.TopicConfig{Name: name, Partitions: 1}
-	if err := l.CreateTopic(ctx, cfg); err != nil {
-		return fmt.Errorf("create: %w", err)
-	}
-	cfg.RetentionBytes = 1 << 30
-	if err := l.AlterTopic(ctx, cfg); err != nil {
-		return fmt.Errorf("alter: %w", err)
-	}
-	if list, err := l.Topics(ctx); err != nil || len(list) != 1 {
-		return fmt.Errorf("list: %v, %w", list, err)
-	}
-	topic, err := l.Topic(ctx, name)
-	if err != nil {
-		return fmt.Errorf("open: %w", err)
-	}
-	defer topic.Close()
-	records := []commitlog.Record{{Key: []byte("k"), Value: []byte("v")}, {Value: []byte("w")}}
-	first, err := topic.Append(ctx, 0, records, nil)
-	if err != nil {
-		return fmt.Errorf("append: %w", err)
-	}
-	if got, _, err := topic.Read(ctx, 0, first, nil, nil); err != nil || len(got) == 0 {
-		return fmt.Errorf("read: %d records, %w", len(got), err)
-	}
-	if _, err := topic.OffsetAt(ctx, 0, 1); err != nil {
-		return fmt.Errorf("find by time: %w", err)
-	}
-	if _, err := topic.Bounds(ctx, 0); err != nil {
-		return fmt.Errorf("bounds: %w", err)
-	}
-	if err := topic.Hold(ctx, "g", []int64{first}); err != nil {
-		return fmt.Errorf("hold: %w", err)
-	}
-	if err := topic.Trim(ctx, 0, first); err != nil {
-		return fmt.Errorf("trim: %w", err)
-	}
-	if _, err := topic.Seal(ctx); err != nil {
-		return fmt.Errorf("seal: %w", err)
-	}
-	if err := l.DeleteTopic(ctx, name); err != nil {
-		return fmt.Errorf("delete: %w", err)
-	}
-	return nil
 }

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,8 +18,12 @@ import (
 	"github.com/ringfence/ringfence/internal/storeurl"
 )
 
-// hostPatience is how long a host of the web service may take before another one is asked as well.
-const hostPatience = 10 * time.Second
+const (
+	// hostPatience is how long a host of the web service may take before the next one is asked.
+	hostPatience = 10 * time.Second
+	// webTimeout is how long a host may take at most.
+	webTimeout = 30 * time.Second
+)
 
 // web is the REST interface of a cluster. Each of its hosts serves all of it.
 type web struct {
@@ -43,17 +46,15 @@ type request struct {
 
 // reply is what came of asking a host.
 type reply struct {
-	host   int
-	status int
+	status int // 0: it gave no answer
 	header http.Header
 	body   []byte
-	err    error // there is none
+	err    error
 }
 
 // call sends a request and decodes the answer into out, if it is not nil; an *http.Header gets that of the
-// answer. The host that answered last is
-// asked first, and another one when that fails or takes long, until one gives an answer that is the
-// cluster's. No answer, and one of 500 and above, is only that host's, and leaves open what became of
+// answer. The host that answered last is asked first, and the next one when that fails or takes long, until one
+// gives an answer that is the cluster's. No answer, and one of 500 and above, is only that host's, and leaves open what became of
 // the request. Whatever is sent may therefore be done twice. A deletion that finds nothing then was done
 // by another try, and is nil; a creation that finds its name taken is fault.Conflict, whoever took it.
 func (w *web) call(ctx context.Context, method, path, contentType string, in, out any) error {
@@ -68,69 +69,59 @@ func (w *web) call(ctx context.Context, method, path, contentType string, in, ou
 	if r.token, err = w.token(); err != nil {
 		return fmt.Errorf("the token for Pulsar (token-file=): %w: %w", fault.Invalid, err)
 	}
-	a, others, err := w.round(ctx, r)
+	a, others := w.round(ctx, r)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case err != nil:
-		return err
 	case others && method == http.MethodDelete && a.status == http.StatusNotFound:
 		return nil
+	case a.err != nil:
+		return a.err
 	}
-	if out, ok := out.(*http.Header); ok && a.status < http.StatusMultipleChoices {
+	if out, ok := out.(*http.Header); ok {
 		*out = a.header
 		return nil
 	}
-	return decodeAnswer(r, a.status, a.body, out)
+	if out == nil || len(a.body) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(a.body, out); err != nil {
+		return fmt.Errorf("pulsar admin %s answered %.100q: %w", path, a.body, fault.Corrupt)
+	}
+	return nil
 }
 
-// round asks the hosts, and says whether others than the one that answered may have done it too.
-func (w *web) round(ctx context.Context, r request) (_ reply, others bool, failed error) {
-	var asking sync.WaitGroup
-	defer asking.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	answers := make(chan reply, len(w.bases))
-	first, begun, under, reached := int(w.preferred.Load()), 0, 0, 0
-	late := time.NewTimer(w.patience)
-	defer late.Stop()
-	another := func() {
-		if begun == len(w.bases) || ctx.Err() != nil {
-			return
-		}
-		host := (first + begun) % len(w.bases)
-		asking.Go(func() { answers <- w.ask(ctx, host, r) })
-		begun, under, reached = begun+1, under+1, reached+1
-		late.Reset(w.patience)
-	}
-	for another(); under > 0; {
-		select {
-		case <-late.C:
-			another()
-		case a := <-answers:
-			under--
-			if a.err == nil && a.status < http.StatusInternalServerError {
-				w.preferred.Store(int32(a.host)) //nolint:gosec // a place in the list
-				return a, reached > 1, nil
+// round asks the hosts one after another, and says whether others than the one that answered may have done it too.
+// When none answers in time, each is given twice as long: a slow one may be the only one that is there.
+func (w *web) round(ctx context.Context, r request) (a reply, others bool) {
+	first := int(w.preferred.Load())
+	for limit := w.patience; ; limit *= 2 {
+		slow := false
+		var failed error
+		for i := range w.bases {
+			host := (first + i) % len(w.bases)
+			limited, cancel := context.WithTimeout(ctx, limit)
+			a = w.ask(limited, host, r)
+			slow = slow || limited.Err() != nil
+			cancel()
+			if a.status > 0 && a.status < http.StatusInternalServerError {
+				w.preferred.Store(int32(host)) //nolint:gosec // a place in the list
+				return a, others
 			}
-			if neverSent(a.err) {
-				reached--
-			}
-			if a.err == nil {
-				a.err = statusError(r.method, r.path, a.status, a.body)
-			}
+			others = others || !neverSent(a.err)
 			if failed != nil {
 				a.err = fmt.Errorf("%w; %w", failed, a.err)
 			}
 			failed = a.err
-			another()
+		}
+		if !slow || limit > webTimeout || ctx.Err() != nil {
+			return a, others
 		}
 	}
-	return reply{}, false, failed
 }
 
 func (w *web) ask(ctx context.Context, host int, r request) reply {
-	a := reply{host: host}
+	var a reply
 	req, err := http.NewRequestWithContext(ctx, r.method, w.bases[host]+r.path, bytes.NewReader(r.body))
 	if err != nil {
 		a.err = fmt.Errorf("pulsar admin %s: %w: %w", r.path, fault.Invalid, err)
@@ -151,10 +142,13 @@ func (w *web) ask(ctx context.Context, host int, r request) reply {
 		a.err = fmt.Errorf("pulsar's web service at %s does not answer (web= names it): %w: %w", req.URL.Host, fault.Unavailable, err)
 		return a
 	}
-	a.status, a.header = resp.StatusCode, resp.Header
 	a.body, err = io.ReadAll(resp.Body)
 	if err = errors.Join(err, resp.Body.Close()); err != nil {
 		a.err = fmt.Errorf("pulsar's web service at %s: %w: %w", req.URL.Host, fault.Unavailable, err)
+		return a
+	}
+	if a.status, a.header = resp.StatusCode, resp.Header; a.status >= http.StatusMultipleChoices {
+		a.err = statusError(r.method, r.path, a.status, a.body)
 	}
 	return a
 }
@@ -188,19 +182,6 @@ func redirect(strict bool) func(req *http.Request, via []*http.Request) error {
 		req.Header.Set("Authorization", token)
 		return nil
 	}
-}
-
-func decodeAnswer(r request, status int, body []byte, out any) error {
-	if status >= http.StatusMultipleChoices {
-		return statusError(r.method, r.path, status, body)
-	}
-	if out == nil || len(body) == 0 {
-		return nil
-	}
-	if err := json.Unmarshal(body, out); err != nil {
-		return fmt.Errorf("pulsar admin %s answered %.100q: %w", r.path, body, fault.Corrupt)
-	}
-	return nil
 }
 
 // errBusy says that another request works on the same thing: a subscription, or what the broker stores of one or

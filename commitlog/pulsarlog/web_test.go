@@ -13,11 +13,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
-	"github.com/ringfence/ringfence/commitlog/driver"
+	"github.com/ringfence/ringfence/commitlog/logtest"
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
@@ -120,59 +119,6 @@ func TestAHostThatAnsweredIsAskedFirst(t *testing.T) {
 	}
 }
 
-// A host that is slow is not given up: it may be the only one that is there.
-func TestASlowHostAnswersWhileOthersAreAskedToo(t *testing.T) {
-	t.Parallel()
-	for _, other := range []int{0, 200} {
-		synctest.Test(t, func(t *testing.T) {
-			w, asked := hosts(other)
-			second := w.client.Transport
-			w.client.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
-				if r.URL.Host == "b" {
-					return second.RoundTrip(r)
-				}
-				select {
-				case <-time.After(3 * hostPatience):
-					return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: r}, nil
-				case <-r.Context().Done():
-					return nil, r.Context().Err()
-				}
-			})
-			began := time.Now()
-			err := w.call(t.Context(), http.MethodGet, "/x", "", nil, nil)
-			want := 3 * hostPatience
-			if other == 200 {
-				want = hostPatience
-			}
-			if err != nil || time.Since(began) != want || len(*asked) != 1 {
-				t.Errorf("the other one says %d: %v after %s, asked %v; expected an answer after %s", other, err, time.Since(began), *asked, want)
-			}
-		})
-	}
-}
-
-func TestOnlyNamesThatCanBeOursAreListedAndEachOnce(t *testing.T) {
-	t.Parallel()
-	names := []string{"b", "a..0", "b", strings.Repeat("x", 8<<20), strings.Repeat("y", commitlog.MaxNameBytes), "..", ".", "", "%1b%5b2J", "\x1b[2J", "a?b", "é"}
-	full := make([]string, len(names))
-	for i, name := range names {
-		full[i] = "persistent://public/default/" + name
-	}
-	said, err := json.Marshal(full)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-		return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(string(said))), Request: r}, nil
-	})}
-	token := func() (string, error) { return "", nil }
-	a := &admin{web: &web{bases: []string{"http://a"}, client: client, token: token, patience: hostPatience}, tenant: "public", namespace: "default"}
-	got, err := a.topics(t.Context())
-	if want := []string{"a..0", "b", strings.Repeat("y", commitlog.MaxNameBytes)}; err != nil || !slices.Equal(got, want) {
-		t.Errorf("%.200q, %v; expected %q", got, err, want)
-	}
-}
-
 // A broker sends a request on to the one that has the topic.
 func TestATokenFollowsARedirectButNotOutOfTLS(t *testing.T) {
 	t.Parallel()
@@ -186,7 +132,7 @@ func TestATokenFollowsARedirectButNotOutOfTLS(t *testing.T) {
 			got = r.Header.Get("Authorization")
 			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: r}, nil
 		})}
-		w := &web{bases: []string{from}, client: client, token: token}
+		w := &web{bases: []string{from}, client: client, token: token, patience: hostPatience}
 		if err := w.call(t.Context(), http.MethodPut, "/x", "application/json", 1, nil); err != nil || got != want {
 			t.Errorf("from %s: %v, the token came as %q; expected %q", from, err, got, want)
 		}
@@ -303,9 +249,6 @@ func live(t *testing.T, u *url.URL, hosts string) {
 	t.Helper()
 	ns := strings.Split(strings.Trim(u.Path, "/"), "/")
 	c := Config{ServiceURL: "pulsar://" + u.Host, AdminURL: hosts, Tenant: ns[0], Namespace: ns[1]}.withDefaults()
-	if err := c.Validate(); err != nil {
-		t.Fatal(err)
-	}
 	client, err := c.newClient()
 	if err != nil {
 		t.Fatal(err)
@@ -313,45 +256,15 @@ func live(t *testing.T, u *url.URL, hosts string) {
 	a := c.admin(nil)
 	a.patience = 50 * time.Millisecond
 	l := commitlog.New(newLog(c, client, a))
-	must := func(what string, err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatalf("%s: %v", what, err)
-		}
+	if err := logtest.Life(t.Context(), l); err != nil {
+		t.Error(err)
 	}
-	ctx := t.Context()
-	must("create", l.CreateTopic(ctx, commitlog.TopicConfig{Name: "t", Partitions: 1}))
-	must("alter", l.AlterTopic(ctx, commitlog.TopicConfig{Name: "t", Partitions: 1, RetentionBytes: 1 << 40}))
-	topic, err := l.Topic(ctx, "t")
-	must("open", err)
-	first, err := topic.Append(ctx, 0, []commitlog.Record{{Value: []byte("a")}}, nil)
-	must("append", err)
-	second, err := topic.Append(ctx, 0, []commitlog.Record{{Value: []byte("b")}}, nil)
-	must("append", err)
-	must("hold", topic.Hold(ctx, "g", []int64{second}))
-	must("trim", topic.Trim(ctx, 0, second))
-	b, err := topic.Bounds(ctx, 0)
-	must("bounds", err)
-	if b.First != second || second <= first {
-		t.Errorf("trimmed to %+v; expected %d", b, second)
-	}
-	ends, err := topic.Seal(ctx)
-	must("seal", err)
-	if again, err := topic.Seal(ctx); err != nil || !slices.Equal(again, ends) || ends[0] <= second {
-		t.Errorf("sealed at %v, then at %v (%v)", ends, again, err)
-	}
-	topics, err := l.Topics(ctx)
-	must("list", err)
-	if want := []driver.TopicConfig{{Name: "t", Partitions: 1, RetentionBytes: 1 << 40}}; !slices.Equal(topics, want) {
-		got, _ := json.Marshal(topics)
-		t.Errorf("there are %s; expected %v", got, want)
-	}
-	must("close", topic.Close())
-	must("delete", l.DeleteTopic(ctx, "t"))
-	if err := l.DeleteTopic(ctx, "t"); !errors.Is(err, fault.NotFound) {
+	if err := l.DeleteTopic(t.Context(), "t"); !errors.Is(err, fault.NotFound) {
 		t.Errorf("deleted again: %v; expected that there is none", err)
 	}
-	must("close", l.Close())
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 // Whoever makes a topic at the same moment as another is told by the broker that what it stores has changed under
@@ -385,20 +298,5 @@ func TestAReasonIsShownCut(t *testing.T) {
 	}
 	if err := statusError(http.MethodGet, "/", http.StatusBadRequest, []byte(`{"reason":"too many"}`)); !strings.Contains(err.Error(), "too many") {
 		t.Error(err)
-	}
-}
-
-func TestAConfigurationThatNoneOfOursWritesIsRefused(t *testing.T) {
-	t.Parallel()
-	if c, err := decodeConfig("t", `{"name":"t","partitions":4}`); err != nil || c.Partitions != 4 {
-		t.Errorf("%+v, %v", c, err)
-	}
-	for _, stored := range []string{
-		"", "{", `{"name":"u","partitions":4}`, `{"name":"t","partitions":0}`, `{"name":"t","partitions":-3}`, `{"name":"t","partitions":1099511627776}`,
-		`{"name":"t","partitions":4,"RetentionBytes":-1}`,
-	} {
-		if c, err := decodeConfig("t", stored); !errors.Is(err, fault.Corrupt) || c.Partitions != 0 {
-			t.Errorf("%s: %+v, %v", stored, c, err)
-		}
 	}
 }
