@@ -22,14 +22,14 @@ func (l *kafkaLog) AlterTopic(ctx context.Context, c driver.TopicConfig) error {
 	if s.config.Partitions < c.Partitions { // an operator may have added some
 		return s.checkShape(c)
 	}
-	want, settings := l.settings(c), map[string]*string{}
+	settings, unset := l.settings(c), []string(nil)
+	maps.DeleteFunc(settings, func(name, _ string) bool { return !slices.Contains(retentionSettings, name) })
 	for _, name := range retentionSettings {
-		settings[name] = nil // back to the cluster's default: nothing that Kafka goes by here
-		if value, ok := want[name]; ok {
-			settings[name] = &value
+		if _, ok := settings[name]; !ok {
+			unset = append(unset, name) // of the cluster's default Kafka goes by nothing here
 		}
 	}
-	if err := s.change(ctx, settings); err != nil {
+	if err := s.set(ctx, settings, unset...); err != nil {
 		return fmt.Errorf("change the retention of topic %q: %w", c.Name, err)
 	}
 	l.mu.Lock()

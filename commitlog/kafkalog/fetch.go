@@ -132,14 +132,9 @@ func (p *partition) scan(ctx context.Context, from, to int64, visit func(*span) 
 	return from, nil
 }
 
-// listOffset asks the leader for the first offset, for the end as readers see it, or for the
-// first offset at or after a time.
-func (p *partition) listOffset(ctx context.Context, at int64) (int64, error) {
-	return p.listOffsetAs(ctx, consumer, at)
-}
-
-// listOffsetAs is listOffset as a consumer sees it, or as the leader's own log has it.
-func (p *partition) listOffsetAs(ctx context.Context, who int32, at int64) (int64, error) {
+// listOffset asks the leader for the first offset, for the end, or for the first offset at or after a time, as
+// consumers see it or as the leader's own log has it.
+func (p *partition) listOffset(ctx context.Context, who int32, at int64) (int64, error) {
 	var offset int64
 	err := p.s.onLeader(ctx, p.index, func(ctx context.Context, broker int32) (err error) {
 		offset, err = p.listOffsetAt(ctx, broker, -1, who, at)
@@ -185,8 +180,8 @@ func (p *partition) bounds(ctx context.Context) (driver.Bounds, error) {
 	for n := 0; ; n++ {
 		var first, next int64
 		var both errgroup.Group
-		both.Go(func() (err error) { next, err = p.listOffset(ctx, latest); return err })
-		both.Go(func() (err error) { first, err = p.listOffset(ctx, earliest); return err })
+		both.Go(func() (err error) { next, err = p.listOffset(ctx, consumer, latest); return err })
+		both.Go(func() (err error) { first, err = p.listOffset(ctx, consumer, earliest); return err })
 		switch err := both.Wait(); {
 		case err != nil:
 			return driver.Bounds{}, err
@@ -209,7 +204,7 @@ const contradictions = 5
 // caughtUp is bounds once readers see all that the leader has now: what is not replicated yet, or
 // stands behind a transaction that is open, they see later.
 func (p *partition) caughtUp(ctx context.Context) (driver.Bounds, error) {
-	end, err := p.listOffsetAs(ctx, debugger, latest)
+	end, err := p.listOffset(ctx, debugger, latest)
 	if err != nil {
 		return driver.Bounds{}, err
 	}
@@ -230,9 +225,9 @@ func (p *partition) caughtUp(ctx context.Context) (driver.Bounds, error) {
 
 // offsetAt is the first offset of a record at or after a time; the end when there is none.
 func (p *partition) offsetAt(ctx context.Context, millis int64) (int64, error) {
-	at, err := p.listOffset(ctx, max(0, millis))
+	at, err := p.listOffset(ctx, consumer, max(0, millis))
 	if err != nil || at >= 0 {
 		return at, err
 	}
-	return p.listOffset(ctx, latest)
+	return p.listOffset(ctx, consumer, latest)
 }

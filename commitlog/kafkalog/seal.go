@@ -220,28 +220,18 @@ func (p *partition) probe(ctx context.Context) (refused bool, err error) {
 // all. What it has to compress anew it compares again, under the lock.
 const sealCodec = "gzip"
 
-// set changes settings of the topic, all in one act of the controller.
-func (s *store) set(ctx context.Context, settings map[string]string) error {
-	values := map[string]*string{}
+// set changes settings of the topic, all in one act of the controller; those to clear go back to the default.
+func (s *store) set(ctx context.Context, settings map[string]string, toClear ...string) error {
+	var configs []kmsg.IncrementalAlterConfigsRequestResourceConfig
 	for name, value := range settings {
-		values[name] = &value
+		configs = append(configs, kmsg.IncrementalAlterConfigsRequestResourceConfig{Name: name, Op: kmsg.IncrementalAlterConfigOpSet, Value: &value})
 	}
-	return s.change(ctx, values)
-}
-
-// change is set, and takes settings back that are nil.
-func (s *store) change(ctx context.Context, settings map[string]*string) error {
+	for _, name := range toClear {
+		configs = append(configs, kmsg.IncrementalAlterConfigsRequestResourceConfig{Name: name, Op: kmsg.IncrementalAlterConfigOpDelete})
+	}
 	return persist(ctx, func(ctx context.Context) error {
 		r := kmsg.NewIncrementalAlterConfigsRequestResource()
-		r.ResourceType, r.ResourceName = kmsg.ConfigResourceTypeTopic, s.kafkaName
-		for name, value := range settings {
-			c := kmsg.NewIncrementalAlterConfigsRequestResourceConfig()
-			c.Name, c.Op, c.Value = name, kmsg.IncrementalAlterConfigOpSet, value
-			if value == nil {
-				c.Op = kmsg.IncrementalAlterConfigOpDelete
-			}
-			r.Configs = append(r.Configs, c)
-		}
+		r.ResourceType, r.ResourceName, r.Configs = kmsg.ConfigResourceTypeTopic, s.kafkaName, configs
 		req := kmsg.NewPtrIncrementalAlterConfigsRequest()
 		req.Resources = append(req.Resources, r)
 		resp, err := anyBroker(ctx, s.l, req)

@@ -13,7 +13,6 @@ type store struct {
 	config    driver.TopicConfig // its retention is that of when it was opened, see now
 	kafkaName string
 	id        [16]byte
-	limit     int   // max.message.bytes when it was opened
 	weak      error // why appends are refused: their acks would promise too little
 	handles   int   // guarded by l.mu
 

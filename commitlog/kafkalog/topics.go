@@ -306,7 +306,6 @@ func (l *kafkaLog) describe(ctx context.Context, name string) (*store, error) {
 			return errNoLeader // likewise
 		}
 		s = newStore(l, configOfTopic(name, len(m.leaders), settings[kafka]), kafka, m)
-		s.limit = limitOf(settings[kafka])
 		s.weak = l.tooWeak(name, settings[kafka], m.fewest)
 		return nil
 	})

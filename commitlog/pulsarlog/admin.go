@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/fault"
@@ -99,22 +98,15 @@ func (a *admin) setProperties(ctx context.Context, name string, p map[string]str
 // delete is fault.NotFound when there was none before its first try. A broker that has just deleted a
 // topic, or is at it, fails for a moment to delete it.
 func (a *admin) delete(ctx context.Context, name string) error {
-	end := time.Now().Add(deletePatience)
-	for again := false; ; again = true {
+	tried := false
+	return patiently(ctx, deletePatience, func() (bool, error) {
 		err := a.send(ctx, http.MethodDelete, a.topicPath(name, "/partitions?force=true"), nil)
-		if again && errors.Is(err, fault.NotFound) {
-			return nil
+		if tried && errors.Is(err, fault.NotFound) {
+			return false, nil
 		}
-		if !errors.Is(err, fault.Unavailable) || time.Now().After(end) {
-			return err
-		}
-		if err := pause(ctx, busyPause); err != nil {
-			return err
-		}
-		if _, err := a.metadata(ctx, name); errors.Is(err, fault.NotFound) {
-			return nil
-		}
-	}
+		tried = true
+		return errors.Is(err, fault.Unavailable), err
+	})
 }
 
 // position is a message id as the REST interface writes it.

@@ -10,6 +10,7 @@ require (
 	github.com/ringfence/ringfence v0.0.0-00010101000000-000000000000
 	github.com/rogpeppe/go-internal v1.15.0
 	go.uber.org/goleak v1.3.0
+	golang.org/x/sync v0.22.0
 	google.golang.org/protobuf v1.36.11
 	pgregory.net/rapid v1.2.0
 )
@@ -78,7 +79,6 @@ require (
 	golang.org/x/mod v0.38.0 // indirect
 	golang.org/x/net v0.58.0 // indirect
 	golang.org/x/oauth2 v0.36.0 // indirect
-	golang.org/x/sync v0.22.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect
 	golang.org/x/term v0.46.0 // indirect
 	golang.org/x/text v0.41.0 // indirect

@@ -24,7 +24,7 @@ const (
 	// subscription keeps the records: Pulsar drops what every subscription has acknowledged.
 	subscription = "ringfence"
 	busyPause    = 50 * time.Millisecond
-	busyTries    = 400
+	busyPatience = 20 * time.Second
 	madePatience = 10 * time.Second // until a topic that was made is found
 	// deletePatience is how long a deletion is tried of which nobody says what became.
 	deletePatience = 10 * time.Second
@@ -113,15 +113,10 @@ func (l *log) finishCreate(ctx context.Context, name string) error {
 // whileBusy repeats a step of a creation that somebody else takes just now. A broker that says so for long has
 // another reason.
 func whileBusy(ctx context.Context, step func() error) error {
-	for tries := 1; ; tries++ {
+	return patiently(ctx, busyPatience, func() (bool, error) {
 		err := step()
-		if !errors.Is(err, errBusy) || tries == busyTries {
-			return err
-		}
-		if err := pause(ctx, busyPause); err != nil {
-			return err
-		}
-	}
+		return errors.Is(err, errBusy), err
+	})
 }
 
 // shape is the configuration of a topic. A partitioned topic that Ringfence has not made is
@@ -151,17 +146,11 @@ func decodeConfig(name, stored string) (c driver.TopicConfig, err error) {
 // made is shape of a topic that exists, by what the broker says: while others make it too, it may not
 // be found for a moment.
 func (l *log) made(ctx context.Context, name string) (c driver.TopicConfig, ready bool, err error) {
-	for end := time.Now().Add(madePatience); ; {
+	err = patiently(ctx, madePatience, func() (bool, error) {
 		c, ready, err = l.shape(ctx, name)
-		if !errors.Is(err, fault.NotFound) || time.Now().After(end) {
-			return c, ready, err
-		}
-		select {
-		case <-ctx.Done():
-			return c, false, ctx.Err()
-		case <-time.After(busyPause):
-		}
-	}
+		return errors.Is(err, fault.NotFound), err
+	})
+	return c, ready, err
 }
 
 // DeleteTopic implements driver.Log.

@@ -1,6 +1,7 @@
 package pulsarlog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,36 +18,46 @@ const sealPatience = 5 * time.Second
 // is sealed only when its end is known: a broker that terminates one says so at once, while entries
 // are on their way, and shows an end that some of them will come behind. Whoever believed it would
 // skip records that were acknowledged. So the end is what the broker has written down last of all.
-func (p *partition) look(ctx context.Context) (*stats, int64, error) {
-	for start := time.Now(); ; {
-		s, err := p.admin().stats(ctx, p.name)
-		if err != nil {
-			return nil, 0, err
+func (p *partition) look(ctx context.Context) (s *stats, next int64, err error) {
+	err = patiently(ctx, sealPatience, func() (bool, error) {
+		if s, err = p.admin().stats(ctx, p.name); err != nil {
+			return false, err
 		}
 		if !s.sealed() {
-			next, err := s.next()
-			return s, next, err
+			next, err = s.next()
+			return false, err
 		}
 		if final := p.final.Load(); final > 0 {
-			return s, final - 1, nil
+			next = final - 1
+			return false, nil
 		}
 		end, err := p.admin().end(ctx, p.name)
-		if err != nil {
-			return nil, 0, err
+		if err != nil || end == nil {
+			return err == nil, cmp.Or(err, errEnding)
 		}
-		if end != nil {
-			next, err := s.behind(end.Ledger, end.Entry)
-			if err == nil && p.final.CompareAndSwap(0, next+1) {
-				p.readers.retire(next)
-			}
-			return s, next, err
+		next, err = s.behind(end.Ledger, end.Entry)
+		if err == nil && p.final.CompareAndSwap(0, next+1) {
+			p.readers.retire(next)
 		}
-		if time.Since(start) > sealPatience {
-			p.reload(ctx, "the broker has begun to end a partition and does not finish it")
-			return nil, 0, fmt.Errorf("the broker has not written down where it ends: %w", fault.Unavailable)
+		return false, err
+	})
+	if errors.Is(err, errEnding) {
+		p.reload(ctx, "the broker has begun to end a partition and does not finish it")
+	}
+	return s, next, err
+}
+
+var errEnding = fmt.Errorf("the broker has not written down where it ends: %w", fault.Unavailable)
+
+// patiently calls f until it need not be called again, or for so long.
+func patiently(ctx context.Context, most time.Duration, f func() (again bool, err error)) error {
+	for end := time.Now().Add(most); ; {
+		again, err := f()
+		if !again || time.Now().After(end) {
+			return err
 		}
 		if err := pause(ctx, busyPause); err != nil {
-			return nil, 0, err
+			return err
 		}
 	}
 }
@@ -88,19 +99,15 @@ func (p *partition) seal(ctx context.Context, h *handle) (int64, error) {
 
 // ended is where a partition ends that was terminated. A broker that terminates it for somebody
 // else at the same time may need a moment to say so.
-func (p *partition) ended(ctx context.Context) (int64, error) {
-	for start := time.Now(); ; {
+func (p *partition) ended(ctx context.Context) (end int64, err error) {
+	err = patiently(ctx, sealPatience, func() (bool, error) {
 		b, err := p.bounds(ctx)
-		if err != nil || b.Sealed {
-			return b.Next, err
+		if end = b.Next; err != nil || b.Sealed {
+			return false, err
 		}
-		if time.Since(start) > sealPatience {
-			return 0, p.fail("seal", fmt.Errorf("the broker terminated it and says that it goes on: %w", fault.Unavailable))
-		}
-		if err := pause(ctx, busyPause); err != nil {
-			return 0, err
-		}
-	}
+		return true, p.fail("seal", fmt.Errorf("the broker terminated it and says that it goes on: %w", fault.Unavailable))
+	})
+	return end, err
 }
 
 // isFenced says whether the broker lets nobody at a topic for now.

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/internal/fault"
 )
@@ -173,21 +175,13 @@ func (h *handle) Seal(ctx context.Context) ([]int64, error) {
 		return nil, err
 	}
 	ends := make([]int64, len(h.topic.parts))
-	errs := make([]error, len(h.topic.parts))
-	limit := make(chan struct{}, 8)
-	var seals sync.WaitGroup
+	var seals errgroup.Group
+	seals.SetLimit(8)
 	for i, p := range h.topic.parts {
-		limit <- struct{}{}
-		seals.Go(func() { // joined below
-			ends[i], errs[i] = p.seal(ctx, h)
-			<-limit
-		})
+		seals.Go(func() (err error) { ends[i], err = p.seal(ctx, h); return err })
 	}
-	seals.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return nil, fmt.Errorf("seal topic %q (seal it again to finish): %w", h.topic.config.Name, err)
-		}
+	if err := seals.Wait(); err != nil {
+		return nil, fmt.Errorf("seal topic %q (seal it again to finish): %w", h.topic.config.Name, err)
 	}
 	return ends, nil
 }

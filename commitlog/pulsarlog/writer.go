@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/apache/pulsar-client-go/pulsar"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/internal/fault"
@@ -26,11 +27,9 @@ type writer struct {
 
 	mu      sync.Mutex
 	queue   []*item
-	bytes   int
+	room    *semaphore.Weighted // of the queue, in bytes
 	running bool
-	over    bool
 	wake    chan struct{} // capacity 1
-	room    chan struct{} // closed when the queue was taken
 	done    chan struct{} // closed when the goroutine is gone
 
 	// Only the goroutine uses these.
@@ -55,9 +54,11 @@ type item struct {
 // queueBytes is how much may wait in a partition before Append blocks.
 const queueBytes = 16 << 20
 
+func (it *item) room() int64 { return int64(min(it.bytes, queueBytes)) }
+
 func (w *writer) init(p *partition) {
 	w.p = p
-	w.wake, w.room, w.done = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
+	w.wake, w.room, w.done = make(chan struct{}, 1), semaphore.NewWeighted(queueBytes), make(chan struct{})
 	w.rolled = -1
 	w.known = map[uint64]*sender{}
 }
@@ -84,26 +85,17 @@ func (w *writer) enqueue(ctx context.Context, h *handle, it *item) error {
 	if it.marker {
 		it.messages = []*pulsar.ProducerMessage{{Payload: []byte{}, Properties: map[string]string{sealProperty: "1"}}}
 	}
-	w.mu.Lock()
-	for w.bytes > 0 && w.bytes+it.bytes > queueBytes && !w.over {
-		room := w.room
-		w.mu.Unlock()
-		select {
-		case <-room:
-		case <-h.closed:
-			return h.usable(ctx)
-		case <-ctx.Done():
-			return w.p.fail("append to", fmt.Errorf("the buffer is full: %w: %w", fault.NotDone, ctx.Err()))
-		}
-		w.mu.Lock()
+	if err := w.room.Acquire(ctx, it.room()); err != nil {
+		return w.p.fail("append to", fmt.Errorf("the buffer is full: %w: %w", fault.NotDone, err))
 	}
+	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.over {
-		return w.p.topic.why
+	if err := h.usable(context.Background()); err != nil {
+		w.room.Release(it.room())
+		return err
 	}
 	it.since = time.Now()
 	w.queue = append(w.queue, it)
-	w.bytes += it.bytes
 	if !w.running {
 		w.running = true
 		go w.run() // joined by stop
@@ -133,8 +125,7 @@ func (w *writer) run() {
 		}
 		if isClosed(w.p.topic.ended) {
 			w.mu.Lock()
-			empty := len(w.queue) == 0
-			w.over = w.over || empty
+			empty := len(w.queue) == 0 // and stays so: the handles are no longer usable
 			w.mu.Unlock()
 			if empty {
 				return
@@ -147,7 +138,6 @@ func (w *writer) run() {
 func (w *writer) stop() {
 	w.mu.Lock()
 	running := w.running
-	w.over = w.over || !running
 	w.mu.Unlock()
 	if running {
 		<-w.done
@@ -172,13 +162,11 @@ func (w *writer) take() []*item {
 			break
 		}
 		records, bytes = records+len(it.messages), bytes+it.bytes
+		w.room.Release(it.room())
 		n++
 	}
 	batch := w.queue[:n:n]
 	w.queue = w.queue[n:]
-	w.bytes -= bytes
-	close(w.room)
-	w.room = make(chan struct{})
 	return batch
 }
 
