@@ -63,7 +63,7 @@ func namespace(t testing.TB) *url.URL {
 
 func TestMain(m *testing.M) {
 	// A random history takes a second here, and tests wait for servers rather than for a core.
-	if err := errors.Join(flag.Set("rapid.checks", "6"), flag.Set("test.parallel", "8")); err != nil {
+	if err := errors.Join(flag.Set("rapid.checks", "6"), flag.Set("test.parallel", "4")); err != nil {
 		panic(err)
 	}
 	// A producer that the broker ends, because the topic is terminated or another producer fenced
