@@ -26,17 +26,16 @@ func must[T any](v T, err error) T { return script.Must(v, err) }
 
 // Config says what to measure, and how long.
 type Config struct {
-	Peers      []peer.Peer   // Ringfence has to be the first
-	Rounds     int           // turns of each contestant
-	Turn       time.Duration // length of one turn
-	Dir        string        // on the disk to measure
-	InFlight   []int         // producers that wait for each ack
-	Size       int           // bytes of a record
-	Durability []peer.Durability
-	Records    int       // to read; default 1 million
-	Rate       int       // records a second when latency is measured
-	Brokers    []string  // of Kafka: host:port
-	Progress   io.Writer // what is going on
+	Peers    []peer.Peer   // Ringfence has to be the first
+	Rounds   int           // turns of each contestant
+	Turn     time.Duration // length of one turn
+	Dir      string        // on the disk to measure
+	InFlight []int         // producers that wait for each ack
+	Size     int           // bytes of a record
+	Records  int           // to read; default 1 million
+	Rate     int           // records a second when latency is measured
+	Brokers  []string      // of Kafka: host:port
+	Progress io.Writer     // what is going on
 }
 
 // Kind is one kind of measurement, as a script. It hands each report to emit as soon as it is there.

@@ -37,7 +37,7 @@ func tiny(t *testing.T, names ...string) Config {
 	}
 	return Config{
 		Peers: peers, Rounds: 1, Turn: 10 * time.Millisecond, InFlight: []int{2}, Dir: t.TempDir(), Records: 3200, Rate: 500, Size: 100,
-		Durability: []peer.Durability{peer.Sync, peer.OS}, Progress: t.Output(),
+		Progress: t.Output(),
 	}
 }
 
@@ -92,8 +92,6 @@ func TestProduceMeasuresEveryEmbeddedPeer(t *testing.T) {
 	}{
 		{"durable, 2 in flight", nil},
 		{"durable, 256 in flight", []float64{100, 2, 1.3}},
-		{"page cache, 2 in flight", nil},
-		{"page cache, 256 in flight", nil},
 	}
 	for i, r := range reports {
 		if i >= len(want) || r.Bench != want[i].bench || names(r) != "ringfence nats pebble tidwall" || !slices.Equal(needs(r), want[i].needs) {

@@ -13,7 +13,7 @@ import (
 // Consume measures reading the records of one partition back, warm. Every store was filled by itself with
 // the same number of records.
 func Consume(ctx context.Context, s *script.Script, c Config, emit func(*measure.Report)) {
-	stores := c.open(ctx, s, c.available("redis", "pebble", "postgres"), peer.Options{Durability: peer.OS, InFlight: 1, KeepAll: true})
+	stores := c.open(ctx, s, c.available("redis", "pebble", "postgres"), peer.Options{InFlight: 1, KeepAll: true})
 	game := c.contest("read", "records/s")
 	for _, o := range stores {
 		sc := o.Store.(peer.Scanner)

@@ -19,25 +19,19 @@ const (
 
 // Produce measures appends, each producer waiting for its ack before the next one.
 func Produce(ctx context.Context, _ *script.Script, c Config, emit func(*measure.Report)) {
-	for _, level := range c.Durability {
-		words := "durable"
-		if level == peer.OS {
-			words = "page cache"
-		}
-		for _, n := range c.InFlight {
-			what := fmt.Sprintf("%s, %d in flight", words, n) // as promised
-			fmt.Fprintf(c.Progress, "produce, %s …\n", what)
-			err := script.Try(func(s *script.Script) { emit(c.produce(ctx, s, what, level, n)) })
-			if err != nil {
-				check(fmt.Errorf("%s: %w", what, err))
-			}
+	for _, n := range c.InFlight {
+		what := fmt.Sprintf("durable, %d in flight", n) // as promised
+		fmt.Fprintf(c.Progress, "produce, %s …\n", what)
+		err := script.Try(func(s *script.Script) { emit(c.produce(ctx, s, what, n)) })
+		if err != nil {
+			check(fmt.Errorf("%s: %w", what, err))
 		}
 	}
 }
 
-func (c Config) produce(ctx context.Context, s *script.Script, what string, level peer.Durability, inFlight int) *measure.Report {
+func (c Config) produce(ctx context.Context, s *script.Script, what string, inFlight int) *measure.Report {
 	game := c.contest(what, "records/s")
-	for _, o := range c.open(ctx, s, c.available(), peer.Options{Durability: level, InFlight: inFlight}) {
+	for _, o := range c.open(ctx, s, c.available(), peer.Options{InFlight: inFlight}) {
 		// A store has after some minutes of use files that it writes to again: Pebble, PostgreSQL and Ringfence do.
 		measure.Rest(c.Dir)
 		c.fill(ctx, o.Store, ageSize, ageRecords, time.Now().Add(ageTurns*c.Turn))

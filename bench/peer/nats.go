@@ -74,7 +74,7 @@ func ConsumeNATS(ctx context.Context, js jetstream.JetStream, begun func(), use 
 }
 
 func openNATS(ctx context.Context, life *script.Script, o Options) Store {
-	return &natsStore{ConnectNATS(ctx, life, "", nats.InProcessServer(StartNATS(life, o.Dir, o.Durability == Sync, 0)))}
+	return &natsStore{ConnectNATS(ctx, life, "", nats.InProcessServer(StartNATS(life, o.Dir, true, 0)))}
 }
 
 // Appender publishes and waits for the ack. Several values go out together and are waited for.

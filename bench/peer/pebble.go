@@ -10,12 +10,11 @@ import (
 	"github.com/ringfence/ringfence/internal/script"
 )
 
-// pebbleStore is Pebble as a log: the key is a counter, commits are synced or not, and Pebble
-// itself gathers the commits that wait into one sync.
+// pebbleStore is Pebble as a log: the key is a counter, and Pebble itself
+// gathers the commits that wait into one sync.
 type pebbleStore struct {
-	db    *pebble.DB
-	next  atomic.Uint64
-	write *pebble.WriteOptions
+	db   *pebble.DB
+	next atomic.Uint64
 }
 
 func openPebble(_ context.Context, life *script.Script, o Options) Store {
@@ -25,11 +24,7 @@ func openPebble(_ context.Context, life *script.Script, o Options) Store {
 		Logger:                      quiet{},
 	}))
 	life.Later(db.Close)
-	s := &pebbleStore{db: db, write: pebble.NoSync}
-	if o.Durability == Sync {
-		s.write = pebble.Sync
-	}
-	return s
+	return &pebbleStore{db: db}
 }
 
 func (s *pebbleStore) Appender() Append {
@@ -41,7 +36,7 @@ func (s *pebbleStore) Appender() Append {
 			binary.BigEndian.PutUint64(key[:], first+uint64(i))
 			check(b.Set(key[:], v, nil))
 		}
-		check(b.Commit(s.write))
+		check(b.Commit(pebble.Sync))
 		check(b.Close())
 	}
 }

@@ -1,8 +1,8 @@
 // Package peer puts Ringfence and the systems it is compared with behind one small interface:
 // append values in order to one stream, and read the stream back.
 //
-// Each peer is set up the way its own documentation recommends for speed at the asked level of
-// durability, and is given what it does best: in-process connections, group commit, pipelining.
+// Each peer is set up the way its own documentation recommends for speed, with every append synced
+// before it is acknowledged, and is given what it does best: in-process connections, group commit, pipelining.
 package peer
 
 import (
@@ -18,26 +18,14 @@ func check(err error) { script.Check(err) }
 
 func must[T any](v T, err error) T { return script.Must(v, err) }
 
-// Durability is what an acknowledged append has survived.
-type Durability string
-
-const (
-	// Sync: it is on stable storage.
-	Sync Durability = "sync"
-	// OS: it is in the operating system's cache, or will be synced some time later.
-	OS Durability = "os"
-)
-
 // Options say how a store is opened.
 type Options struct {
-	Dir        string // an empty folder of its own
-	Durability Durability
-	InFlight   int  // how many goroutines will append at once
-	KeepAll    bool // the records are read back later: nothing may be dropped to bound the disk
+	Dir      string // an empty folder of its own
+	InFlight int    // how many goroutines will append at once
+	KeepAll  bool   // the records are read back later: nothing may be dropped to bound the disk
 }
 
-// Append stores values in order as one step and returns when they are durable at the store's
-// level. One goroutine uses it; values may be changed after it returned.
+// Append stores values in order as one step and returns when they are on stable storage. One goroutine uses it; values may be changed after it returned.
 type Append func(ctx context.Context, values [][]byte)
 
 // Store is an open peer. What it does is part of a script (script.Script): what goes wrong ends that.
@@ -76,7 +64,7 @@ func All() []Peer {
 		{Name: Ringfence, About: "commitlog on filelog", Open: openRingfence},
 		{Name: "nats", About: "JetStream file store, embedded, in-process connection", Open: openNATS},
 		{Name: "redis", About: "Streams with an append-only file, unix socket, pipelined", Server: "redis-server", Open: openRedis},
-		{Name: "pebble", About: "one key per record, its own group commit; unsynced commits wait in the process's memory", Open: openPebble},
+		{Name: "pebble", About: "one key per record, its own group commit", Open: openPebble},
 		{Name: "tidwall", About: "tidwall/wal behind a group committer", Open: openTidwall},
 		{Name: "postgres", About: "one INSERT per append, a connection per producer up to 64", Server: "postgres", Open: openPostgres},
 	}

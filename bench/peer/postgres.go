@@ -51,15 +51,11 @@ func startPostgres(ctx context.Context, s *script.Script, o Options, password st
 	if out, err := initdb.CombinedOutput(); err != nil {
 		check(fmt.Errorf("initdb: %w: %s", err, out))
 	}
-	commit := "off"
-	if o.Durability == Sync {
-		commit = "on"
-	}
 	port = freePort()
 	startProcess(ctx, s, filepath.Join(o.Dir, "postgres.log"), setup, func() error {
 		return exec.CommandContext(ctx, filepath.Join(bin, "pg_isready"), "-h", "127.0.0.1", "-p", port).Run()
 	}, filepath.Join(bin, "postgres"), "-D", data, "-p", port, "-k", o.Dir,
-		"-c", "listen_addresses=127.0.0.1", "-c", "synchronous_commit="+commit, "-c", "shared_buffers=256MB", "-c", "max_wal_size=8GB")
+		"-c", "listen_addresses=127.0.0.1", "-c", "shared_buffers=256MB", "-c", "max_wal_size=8GB")
 	return port
 }
 

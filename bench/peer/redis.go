@@ -17,10 +17,6 @@ type redisStore struct{ client rueidis.Client }
 
 func openRedis(ctx context.Context, s *script.Script, o Options) Store {
 	// No snapshots and no rewriting of the append-only file: the log is what is measured.
-	policy := "everysec"
-	if o.Durability == Sync {
-		policy = "always"
-	}
 	socket := filepath.Join(o.Dir, "redis.sock")
 	option := must(rueidis.ParseURL("unix://" + socket))
 	option.DisableCache, option.ForceSingleClient = true, true
@@ -28,7 +24,7 @@ func openRedis(ctx context.Context, s *script.Script, o Options) Store {
 	startProcess(ctx, s, filepath.Join(o.Dir, "redis.log"), func(*exec.Cmd) {}, func() (err error) {
 		client, err = rueidis.NewClient(option)
 		return err
-	}, "redis-server", "--port", "0", "--unixsocket", socket, "--dir", o.Dir, "--save", "", "--appendonly", "yes", "--appendfsync", policy,
+	}, "redis-server", "--port", "0", "--unixsocket", socket, "--dir", o.Dir, "--save", "", "--appendonly", "yes", "--appendfsync", "always",
 		"--auto-aof-rewrite-percentage", "0", "--daemonize", "no")
 	s.Later(func() error { client.Close(); return nil })
 	return &redisStore{client}

@@ -24,7 +24,7 @@ func openRingfence(ctx context.Context, s *script.Script, o Options) Store {
 	if !o.KeepAll {
 		c.RetentionBytes = keepBytes
 	}
-	log := must(filelog.Open(ctx, filelog.Config{Dir: o.Dir, Options: driver.Options{Durability: driver.Durability(o.Durability)}}))
+	log := must(filelog.Open(ctx, filelog.Config{Dir: o.Dir, Options: driver.Options{Durability: driver.Sync}}))
 	s.Later(log.Close)
 	check(log.CreateTopic(ctx, c))
 	return &ringfenceStore{must(log.Topic(ctx, c.Name))}

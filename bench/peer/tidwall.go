@@ -19,7 +19,7 @@ type tidwallStore struct {
 }
 
 func openTidwall(_ context.Context, life *script.Script, o Options) Store {
-	s := &tidwallStore{log: must(wal.Open(o.Dir, &wal.Options{NoSync: o.Durability != Sync, SegmentSize: 20 << 20, SegmentCacheSize: 2}))}
+	s := &tidwallStore{log: must(wal.Open(o.Dir, &wal.Options{SegmentSize: 20 << 20, SegmentCacheSize: 2}))}
 	life.Later(s.log.Close)
 	s.committer = newCommitter(s.commit)
 	life.Later(s.committer.close)

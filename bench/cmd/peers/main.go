@@ -99,7 +99,6 @@ func parse(args []string, w io.Writer) (settings, error) {
 	runs := f.String("run", "produce,consume,latency", "what to measure, separated by commas; kafka too, where there is a broker")
 	peers := f.String("peers", "", "systems to compare with, separated by commas (default: all that are installed)")
 	inFlight := f.String("inflight", "1,16,256", "producers that wait for each ack")
-	durability := f.String("durability", "sync,os", "sync: on stable storage before the ack; os: in the operating system's cache")
 	seconds := f.Float64("seconds", 1, "length of one turn")
 	f.IntVar(&s.Rounds, "rounds", 5, "turns of each contestant")
 	f.IntVar(&s.Size, "size", 100, "bytes of a record")
@@ -133,12 +132,6 @@ func parse(args []string, w io.Writer) (settings, error) {
 		if compare.Kinds()[name] == nil {
 			bad("unknown run %q; expected produce, consume, latency or kafka", name)
 		}
-	}
-	for _, d := range split(*durability) {
-		if d != string(peer.Sync) && d != string(peer.OS) {
-			bad("unknown durability %q; expected sync or os", d)
-		}
-		s.Durability = append(s.Durability, peer.Durability(d))
 	}
 	for _, n := range split(*inFlight) {
 		v, err := strconv.Atoi(n)

@@ -15,11 +15,11 @@ import (
 
 func TestEveryMistakeInTheFlagsIsNamed(t *testing.T) {
 	t.Parallel()
-	_, err := parse([]string{"-run", "fly", "-peers", "kafka", "-durability", "maybe", "-inflight", "many"}, io.Discard)
+	_, err := parse([]string{"-run", "fly", "-peers", "kafka", "-inflight", "many"}, io.Discard)
 	if !errors.Is(err, errUsage) {
 		t.Fatalf("got %v; want a usage error", err)
 	}
-	for _, want := range []string{`"fly"`, `"kafka"`, `"maybe"`, `"many"`} {
+	for _, want := range []string{`"fly"`, `"kafka"`, `"many"`} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not name %s", err, want)
 		}
@@ -53,7 +53,7 @@ func TestTheFolderIsAbsolute(t *testing.T) {
 func TestRunPrintsOneJSONObjectAReport(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	args := []string{"-run", "produce", "-peers", "nats", "-durability", "sync", "-inflight", "1", "-rounds", "1", "-seconds", "0.01", "-json", "-dir", t.TempDir()}
+	args := []string{"-run", "produce", "-peers", "nats", "-inflight", "1", "-rounds", "1", "-seconds", "0.01", "-json", "-dir", t.TempDir()}
 	if err := run(t.Context(), args, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
