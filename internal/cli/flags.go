@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -133,26 +132,13 @@ func flagError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w: %w", err, fault.Invalid)
 }
 
-// flagLists are the names in what cobra says of flags that are missing or exclude each other.
-var flagLists = regexp.MustCompile(`\[[^\]]*\]|"[^"]*"`)
-
-// missingFlags says which flags a command needs, and which of its flags exclude each other, as a user would.
+// missingFlags says which flags a command needs, and which of its flags exclude each other.
 func missingFlags(cmd *cobra.Command) error {
 	var errs []error
-	if err := cmd.ValidateRequiredFlags(); err != nil {
-		for _, name := range flagLists.FindAllString(err.Error(), -1) {
-			errs = append(errs, fmt.Errorf("--%s is missing; see %q: %w", strings.Trim(name, `"`), cmd.CommandPath()+" --help", fault.Invalid))
+	for _, err := range []error{cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups()} {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%w; see %q: %w", err, cmd.CommandPath()+" --help", fault.Invalid))
 		}
-	}
-	if err := cmd.ValidateFlagGroups(); err != nil {
-		lists := flagLists.FindAllString(err.Error(), -1)
-		names := "--" + strings.Join(strings.Fields(strings.Trim(lists[len(lists)-1], "[]")), ", --")
-		if strings.HasPrefix(err.Error(), "at least") {
-			names = "none of " + names + " is given: expected at least one of them"
-		} else {
-			names += " exclude each other: expected one of them"
-		}
-		errs = append(errs, fmt.Errorf("%s: %w", names, fault.Invalid))
 	}
 	return errors.Join(errs...)
 }

@@ -49,37 +49,6 @@ func TestEmptyFlagIsRefused(t *testing.T) {
 	}
 }
 
-func TestMistakesInALineAreToldPlainly(t *testing.T) {
-	t.Parallel()
-	data := filepath.Join(t.TempDir(), "none")
-	for line, want := range map[string][]string{
-		"subscription create": {"found 0 arguments; expected: ringfence subscription create NAME --topic TOPIC"},
-		"subscription create s --topic t --attempts -1 --shards -2": {"2 mistakes", "--attempts -1: expected 1 or more", "--shards -2: expected 1 or more"},
-		"subscription dead-letters redrive s":                       {"expected --all"},
-		"topic creat t --partitions 3":                              {`unknown command "creat" for "ringfence topic"; did you mean create?`},
-		"toipc create t --partitions 3":                             {`unknown command "toipc" for "ringfence"; did you mean `, "topic"},
-		"subscription dead-letters lst s --all":                     {`unknown command "lst" for "ringfence subscription dead-letters"; did you mean list?`},
-		"topic create t --partitoins 3":                             {"unknown flag --partitoins; did you mean --partitions?"},
-		"topic create t --partitions many":                          {`--partitions "many": expected a number`},
-		"subscription create s --topic t --endpoint=":               {"--endpoint is empty: expected a value (URL), or no --endpoint at all"},
-		"serve --token-file /nowhere/t --ca-file /no/one":           {"2 mistakes", "--token-file: stat /nowhere/t", "--ca-file: stat /no/one"},
-	} {
-		code, stdout, stderr := runLine(t, append(strings.Fields(line), "--data", data)...)
-		wanted := 2
-		if strings.HasPrefix(line, "serve") {
-			wanted = 3 // a file that is not there
-		}
-		if code != wanted || stdout != "" {
-			t.Errorf("%s: exit code %d, %q", line, code, stdout)
-		}
-		for _, text := range want {
-			if !strings.Contains(stderr, text) {
-				t.Errorf("%s: %q; expected %q", line, stderr, text)
-			}
-		}
-	}
-}
-
 // The URL of an endpoint may hold a secret: only who delivers needs all of it.
 func TestNoCommandShowsTheSecretOfAnEndpoint(t *testing.T) {
 	t.Parallel()

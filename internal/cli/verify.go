@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,13 +73,13 @@ some 60 MB of histories to the temporary directory.`,
 	fl.IntVar(&c.Size, "size", 100, "`bytes` of a record's value")
 	fl.DurationVar(&c.TTL, "session-ttl", 2*time.Second, "after this `time` a silent consumer is dead; a killed one is noticed earlier")
 	fl.BoolVar(&c.Keep, "keep", false, "leave the histories, the topic and the group behind")
-	_ = cmd.RegisterFlagCompletionFunc("faults", completeFaults) // made just above
+	completeWith(cmd, "faults", append(verify.Faults(), verify.Reshard, noFaults)...)
 	cmd.PreRunE = checked(func() error {
 		var err error
 		if c.Subscriptions && !fl.Changed("faults") {
 			c.Faults = verify.SubscriptionFaults()
 		}
-		c.Faults, err = chosenFaults(c.Faults, c.Kinds())
+		c.Faults, err = chosenFaults(c.Faults)
 		return errors.Join(err, c.Validate(), a.notInMemory())
 	})
 	cmd.RunE = a.do(func(ctx context.Context, _ []string) error {
@@ -90,41 +91,16 @@ some 60 MB of histories to the temporary directory.`,
 	return cmd
 }
 
-// chosenFaults drops what stands twice, and knows the word for none.
-func chosenFaults(asked, kinds []string) (faults []string, err error) {
-	met := make(map[string]bool)
-	for _, f := range asked {
-		if f = strings.TrimSpace(f); !met[f] {
-			met[f], faults = true, append(faults, f)
-		}
-	}
+// chosenFaults knows the word for none.
+func chosenFaults(asked []string) (faults []string, err error) {
+	none := slices.Contains(asked, noFaults)
 	switch {
-	case len(faults) == 0:
-		return nil, fmt.Errorf("--faults is empty; expected some of %s, with commas between them, or %s: %w", strings.Join(kinds, ", "), noFaults, fault.Invalid)
-	case met[noFaults] && len(faults) > 1:
+	case none && len(asked) > 1:
 		return nil, fmt.Errorf("--faults: %s and others; expected either: %w", noFaults, fault.Invalid)
-	case met[noFaults]:
+	case none:
 		return nil, nil
 	}
-	return faults, nil
-}
-
-// completeFaults offers the kinds that do not stand in the list yet.
-func completeFaults(cmd *cobra.Command, _ []string, text string) ([]string, cobra.ShellCompDirective) {
-	before := text[:strings.LastIndex(text, ",")+1]
-	var c verify.Config
-	c.Subscriptions, _ = cmd.Flags().GetBool("subscriptions") // it has that
-	kinds := c.Kinds()
-	if before == "" {
-		kinds = append(kinds, noFaults)
-	}
-	var offers []string
-	for _, kind := range kinds {
-		if !strings.Contains(","+before, ","+kind+",") {
-			offers = append(offers, before+kind)
-		}
-	}
-	return offers, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	return asked, nil
 }
 
 func (a *app) notInMemory() error {
@@ -166,13 +142,14 @@ func (a *app) verify(ctx context.Context, cmd *cobra.Command, c verify.Config) (
 	}
 	site.Keep = c.Keep
 	c.Site = site
-	show := a.newVerifyProgress(c.For)
-	c.Progress = show.tell
+	bar, ticker := a.newProgress()
+	ticker.Stop()
+	c.Progress = bar.verifying(c.For)
 	again := a.verifyAgain(c, fl)
 	fmt.Fprintf(a.stderr, "seed %d; to repeat the schedule: %s\n", c.Seed, again)
 
 	result, err := verify.Run(ctx, c)
-	show.end()
+	bar.clear()
 	result.Command, result.Version = again, buildVersion()
 	result.Log, result.Registry = shownURL(c.Client.Log, c.Client.Dir), shownURL(c.Client.Registry, c.Client.Dir)
 	if result.Kept {

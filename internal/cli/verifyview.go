@@ -9,32 +9,23 @@ import (
 	"github.com/ringfence/ringfence/internal/verify"
 )
 
-// verifyProgress tells on stderr how far a run got: a line redrawn in place on a terminal; elsewhere a
-// line a second, and fewer in long runs.
-type verifyProgress struct {
-	line  progress
-	every time.Duration
-	last  time.Time
-}
-
-func (a *app) newVerifyProgress(length time.Duration) *verifyProgress {
-	return &verifyProgress{line: progress{w: a.stderr, terminal: a.draws(a.stderr)}, every: max(time.Second, length/60)}
-}
-
-func (p *verifyProgress) tell(v verify.Progress) {
-	if !p.line.terminal && time.Since(p.last) < p.every {
-		return
+// verifying tells how far a run of this length got: on a terminal always, else once a second at most, and less in
+// long runs.
+func (p *progress) verifying(length time.Duration) func(verify.Progress) {
+	every, last := max(time.Second, length/60), time.Time{}
+	return func(v verify.Progress) {
+		if !p.terminal && time.Since(last) < every {
+			return
+		}
+		last = time.Now()
+		text := fmt.Sprintf("%3.0f s of %s: %s; %s sent, %s acknowledged, %s processed; %d of %d faults",
+			v.Elapsed.Seconds(), v.Of, v.Phase, thousands(v.Sent), thousands(v.Acked), thousands(v.Handled), v.Faults, v.Planned)
+		if v.Worst > 0 {
+			text += fmt.Sprintf(", longest takeover %.0f ms", float64(v.Worst)/1e6)
+		}
+		p.draw(text)
 	}
-	p.last = time.Now()
-	text := fmt.Sprintf("%3.0f s of %s: %s; %s sent, %s acknowledged, %s processed; %d of %d faults",
-		v.Elapsed.Seconds(), v.Of, v.Phase, thousands(v.Sent), thousands(v.Acked), thousands(v.Handled), v.Faults, v.Planned)
-	if v.Worst > 0 {
-		text += fmt.Sprintf(", longest takeover %.0f ms", float64(v.Worst)/1e6)
-	}
-	p.line.draw(text)
 }
-
-func (p *verifyProgress) end() { p.line.clear() }
 
 func verifyReport(r *report, v *verify.Result) {
 	f := &v.Figures
@@ -78,14 +69,9 @@ func verifyFaults(r *report, v *verify.Result) {
 	if len(v.Faults) == 0 {
 		return
 	}
-	var rows [][]cell
-	for _, f := range v.Faults {
-		rows = append(rows, []cell{
-			left(f.Kind), number(int64(f.Planned)), number(int64(f.Done)), number(int64(f.Takeovers)),
-			right(millisText(f.MedianMillis)), right(millisText(f.MaxMillis)),
-		})
-	}
-	r.table([]string{"fault", "planned", "done", "takeovers", "median", "longest"}, rows)
+	tableOf(r, []string{"fault", "planned", "done", "takeovers", "median", "longest"}, v.Faults, func(f verify.Takeover) []cell {
+		return []cell{left(f.Kind), number(f.Planned), number(f.Done), number(f.Takeovers), right(millisText(f.MedianMillis)), right(millisText(f.MaxMillis))}
+	})
 	r.line("")
 }
 
@@ -97,11 +83,9 @@ func millisText(ms float64) string {
 }
 
 func verifyPromises(r *report, v *verify.Result) {
-	var rows [][]cell
-	for _, p := range v.Promises {
-		rows = append(rows, []cell{left(string(p.Promise)), alarmIf(p.Broken > 0, number(p.Broken))})
-	}
-	r.table([]string{"promise", "broken"}, rows)
+	tableOf(r, []string{"promise", "broken"}, v.Promises, func(p verify.Promise) []cell {
+		return []cell{left(string(p.Promise)), alarmIf(p.Broken > 0, number(p.Broken))}
+	})
 	r.line("")
 	f := &v.Figures
 	r.line("%d lost, %d doubled, %d reordered, %d skipped", f.Lost, f.Doubled, f.Reordered, f.Skipped)

@@ -23,23 +23,3 @@ func TestLostOutputIsAFailure(t *testing.T) {
 		}
 	}
 }
-
-func TestFlagsThatBelongTogetherAreChecked(t *testing.T) {
-	t.Parallel()
-	data := t.TempDir()
-	for line, want := range map[string]string{
-		"topic alter x":                        "retention-bytes",
-		"subscription limit s":                 "none of --rate, --concurrency is given: expected at least one of them",
-		"produce x --key a --key-sep :":        "--key, --key-sep exclude each other: expected one of them",
-		"topic mirror a b c --once --cut-over": "--cut-over, --once exclude",
-		"demo --deliver --consumers 3":         "--consumers, --deliver exclude",
-		"consume t":                            `--group is missing; see "ringfence consume --help"`,
-		"subscription create s":                "--topic is missing",
-		"consume t --group g --exec-stores":    "--exec-stores needs --exec",
-	} {
-		code, _, stderr := runLine(t, append(strings.Fields(line), "--data", data)...)
-		if code != 2 || !strings.Contains(stderr, want) {
-			t.Errorf("%s: exit code %d, %q; expected %q", line, code, stderr, want)
-		}
-	}
-}
