@@ -1,13 +1,14 @@
 package cli
 
 import (
+	"io"
 	"testing"
 	"time"
 
 	"github.com/ringfence/ringfence/api"
 )
 
-// How much is held back is said with how old the oldest of it is; what nobody knows is left out.
+// How much is held back is said with how old the oldest of it is; what is not known is left out.
 func TestBacklogLineHasAges(t *testing.T) {
 	t.Parallel()
 	now := time.Now().Truncate(time.Millisecond)
@@ -19,7 +20,7 @@ func TestBacklogLineHasAges(t *testing.T) {
 		"parked: 12 records of 3 keys, oldest 4m2s; dead letters: 1, oldest 1h0m, 5 records behind\n": {Parked: heap(12, 3, 242*time.Second), Dead: heap(1, 1, time.Hour), Blocked: 5},
 		"parked: 1 record of 1 key, oldest 1ms; dead letters: 0\n":                                    {Parked: heap(1, 1, -time.Minute)},
 	} {
-		r := &report{}
+		r := newApp(nil, io.Discard, io.Discard).newReport()
 		backlogLine(r, &b, now)
 		if got := r.String(); got != want {
 			t.Errorf("%q, expected %q", got, want)

@@ -29,34 +29,23 @@ func (a *app) settle(cmd *cobra.Command) error {
 		return nil
 	}
 	var errs []error
-	given := make(map[string]bool) // set on the command line or in the environment
-	complete := func(flags *pflag.FlagSet, f *pflag.Flag, known string) {
-		if f.Changed {
-			given[known] = true
-			return
-		}
-		name := envName(f.Name)
-		value, ok := a.getenv(name)
-		if !ok || value == "" || f.Name == "help" || f.Name == "version" {
-			return
-		}
-		given[known] = true
-		if err := flags.Set(f.Name, value); err != nil {
-			errs = append(errs, fmt.Errorf("environment variable %s: %w: %w", name, plainFlagError(err), fault.Invalid))
-		}
-	}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		global := hidden(cmd, f.Name)
-		switch {
-		case global != nil: // the variable is of that one
-			complete(cmd.Root().PersistentFlags(), global, hiddenKey+f.Name)
-			given[f.Name] = f.Changed
-		default:
-			complete(cmd.Flags(), f, f.Name)
+		flags := cmd.Flags()
+		if global := cmd.Root().PersistentFlags().Lookup(f.Name); global != nil && global != f {
+			// The command has one of its own in the place of that of all commands, as "subscription create" has
+			// --timeout: the variable is of the latter.
+			flags, f = cmd.Root().PersistentFlags(), global
+		}
+		value, _ := a.getenv(envName(f.Name))
+		if f.Changed || value == "" || f.Name == "help" || f.Name == "version" {
+			return
+		}
+		if err := flags.Set(f.Name, value); err != nil {
+			errs = append(errs, fmt.Errorf("environment variable %s: %w: %w", envName(f.Name), plainFlagError(err), fault.Invalid))
 		}
 	})
 	if a.global.config != "" {
-		errs = append(errs, a.readFile(cmd, given)...)
+		errs = append(errs, a.readFile(cmd)...)
 	}
 	if strings.Contains(a.global.data, "://") {
 		errs = append(errs, fmt.Errorf("--data %s: expected a directory; URLs go to --log and --registry: %w", storeurl.Quote(a.global.data), fault.Invalid))
@@ -69,26 +58,13 @@ func (a *app) settle(cmd *cobra.Command) error {
 	return errors.Join(errs...)
 }
 
-// hidden is the flag that all commands have and in whose place cmd has one of its own, as "subscription
-// create" has --timeout; nil: there is none.
-func hidden(cmd *cobra.Command, name string) *pflag.Flag {
-	global := cmd.Root().PersistentFlags().Lookup(name)
-	if cmd.Flags().Lookup(name) == global {
-		return nil
-	}
-	return global
-}
-
-// hiddenKey stands before the name of a hidden flag among those that are set.
-const hiddenKey = "all commands' "
-
 // warnOfTypos names variables that look like a setting and are none. They are no error: others
 // may use the prefix too, as the commands of consume --exec do.
 func (a *app) warnOfTypos(root *cobra.Command) {
-	known := make(map[string]bool)
+	var names []string
 	var collect func(*cobra.Command)
 	collect = func(c *cobra.Command) {
-		note := func(f *pflag.Flag) { known[f.Name] = true }
+		note := func(f *pflag.Flag) { names = append(names, envName(f.Name)) }
 		c.Flags().VisitAll(note)
 		c.PersistentFlags().VisitAll(note)
 		for _, sub := range c.Commands() {
@@ -96,15 +72,11 @@ func (a *app) warnOfTypos(root *cobra.Command) {
 		}
 	}
 	collect(root)
-	var names []string
-	for _, name := range slices.Sorted(maps.Keys(known)) {
-		names = append(names, envName(name))
-	}
+	slices.Sort(names)
+	names = slices.Compact(names)
 	for _, kv := range a.environ {
 		variable, value, _ := strings.Cut(kv, "=")
-		suffix, ours := strings.CutPrefix(variable, envPrefix)
-		setting := strings.ToLower(strings.ReplaceAll(suffix, "_", "-"))
-		if !ours || value == "" || known[setting] {
+		if !strings.HasPrefix(variable, envPrefix) || value == "" || slices.Contains(names, variable) {
 			continue
 		}
 		if near := nearest(variable, names); near != "" {
@@ -160,7 +132,7 @@ func (a *app) checkGlobals() []error {
 //
 // At the top of the file stand the flags that every command has; the flags of one command stand
 // below its name. A key that is no flag is a mistake, whichever command runs.
-func (a *app) readFile(cmd *cobra.Command, given map[string]bool) []error {
+func (a *app) readFile(cmd *cobra.Command) []error {
 	ctx := cmd.Context()
 	if a.global.timeout > 0 {
 		var cancel context.CancelFunc
@@ -186,7 +158,7 @@ func (a *app) readFile(cmd *cobra.Command, given map[string]bool) []error {
 	if err := checkSecrecy(a.global.config, tree); err != nil {
 		return []error{err}
 	}
-	r := fileReader{path: a.global.config, running: cmd, given: given}
+	r := fileReader{path: a.global.config}
 	r.section(cmd.Root(), "", tree)
 	return r.errs
 }
@@ -224,10 +196,8 @@ func holdsPassword(value any) bool {
 }
 
 type fileReader struct {
-	path    string
-	running *cobra.Command
-	given   map[string]bool
-	errs    []error
+	path string
+	errs []error
 }
 
 func (r *fileReader) fail(key, format string, args ...any) {
@@ -242,7 +212,7 @@ func (r *fileReader) section(cmd *cobra.Command, prefix string, tree map[string]
 	for _, key := range slices.Sorted(maps.Keys(tree)) {
 		full := prefix + key
 		if flags.Lookup(key) != nil && key != "help" && key != "config" {
-			r.flag(cmd, flags, key, full, tree[key])
+			r.flag(flags, key, full, tree[key])
 			continue
 		}
 		if sub := child(cmd, key); sub != nil {
@@ -262,17 +232,10 @@ func (r *fileReader) section(cmd *cobra.Command, prefix string, tree map[string]
 	}
 }
 
-// flag sets one flag. Flags of other commands are set too, so that their values are checked.
-func (r *fileReader) flag(cmd *cobra.Command, flags *pflag.FlagSet, name, full string, value any) {
-	known := name
-	if !cmd.HasParent() && hidden(r.running, name) != nil {
-		known = hiddenKey + name
-	}
-	if r.given[known] && (!cmd.HasParent() || cmd == r.running) {
+// flag sets one flag that is not given. Flags of other commands are set too, so that their values are checked.
+func (r *fileReader) flag(flags *pflag.FlagSet, name, full string, value any) {
+	if flags.Lookup(name).Changed {
 		return
-	}
-	if cmd == r.running {
-		flags = cmd.Flags()
 	}
 	texts, err := scalars(value)
 	if err != nil {

@@ -20,34 +20,27 @@ func runLine(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
-// exampleOf is the indented block that ends a help text.
-func exampleOf(help string) string {
-	var lines []string
-	for line := range strings.Lines(help) {
-		if !strings.HasPrefix(line, "  ") {
-			lines = nil // an earlier block
-			continue
-		}
-		lines = append(lines, strings.TrimPrefix(line, "  "))
-	}
-	return strings.Join(lines, "")
-}
-
-func TestConfigFileOfTheHelpIsAccepted(t *testing.T) {
+func TestConfigFileOfHelpAndGuideIsAccepted(t *testing.T) {
 	t.Parallel()
-	a := newApp(strings.NewReader(""), io.Discard, io.Discard)
-	path := filepath.Join(t.TempDir(), "config.yaml")
-	example := exampleOf(a.configTopic().Long)
-	if !strings.Contains(example, "concurrency: 32") {
-		t.Fatalf("found no example in the help, but %q", example)
-	}
-	if err := os.WriteFile(path, []byte(example), 0o600); err != nil {
+	guide, err := os.ReadFile("../../docs/guide/cli.md")
+	if err != nil {
 		t.Fatal(err)
 	}
-	data := filepath.Join(t.TempDir(), "none")
-	code, _, stderr := runLine(t, "topic", "list", "--config", path, "--data", data)
-	if code != 3 || !strings.Contains(stderr, "no Ringfence data") {
-		t.Errorf("exit code %d and %q; expected only that %s is missing", code, stderr, data)
+	_, help, _ := strings.Cut(newApp(strings.NewReader(""), io.Discard, io.Discard).configTopic().Long, "reported at once:\n")
+	_, rest, _ := strings.Cut(string(guide), "```yaml\n")
+	shown, _, _ := strings.Cut(rest, "```")
+	for _, example := range []string{help, shown} {
+		if !strings.Contains(example, "concurrency: ") {
+			t.Fatalf("found no example, but %q", example)
+		}
+		path := filepath.Join(t.TempDir(), "config.yaml")
+		if err := os.WriteFile(path, []byte(example), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code, _, stderr := runLine(t, "topic", "list", "--config", path, "--data", filepath.Join(t.TempDir(), "none"))
+		if code != 3 || !strings.Contains(stderr, "no Ringfence data") {
+			t.Errorf("exit code %d and %q; expected only that the directory is missing", code, stderr)
+		}
 	}
 }
 
@@ -83,26 +76,5 @@ func TestConfigFileWithoutAnEndIsRefused(t *testing.T) {
 	}
 	if code, _, stderr := runLine(t, "topic", "list", "--config", path); code != 2 || !strings.Contains(stderr, path+" is longer than") {
 		t.Errorf("exit code %d and %q", code, stderr)
-	}
-}
-
-func TestConfigFileOfTheGuideIsAccepted(t *testing.T) {
-	t.Parallel()
-	guide, err := os.ReadFile("../../docs/guide/cli.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(guide), "```yaml\n")
-	example, _, found := strings.Cut(rest, "```")
-	if !found {
-		t.Fatal("found no YAML in docs/guide/cli.md")
-	}
-	path := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(path, []byte(example), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	code, _, stderr := runLine(t, "topic", "list", "--config", path, "--data", filepath.Join(t.TempDir(), "none"))
-	if code != 3 {
-		t.Errorf("exit code %d and %q; expected only that the directory is missing", code, stderr)
 	}
 }

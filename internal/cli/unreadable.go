@@ -50,24 +50,11 @@ func (n *unreadable) fault(group string) error {
 	if len(n.errs) == 0 {
 		return nil
 	}
-	lines := []error{errors.New(plural(int64(len(n.errs)), "partition") + " can't be read")}
+	lines := []error{errors.New(plural(len(n.errs), "partition") + " can't be read")}
 	for _, p := range slices.Sorted(maps.Keys(n.errs)) {
-		lines = append(lines, fmt.Errorf("partition %d: %s; %s", p, cause(n.errs[p]), remedy(group, p, n.errs[p])))
+		lines = append(lines, fmt.Errorf("partition %d: %s; %s", p, n.errs[p].Error(), remedy(group, p, n.errs[p])))
 	}
 	return fmt.Errorf("%w: %w", errUnreadable, errors.Join(lines...))
-}
-
-// cause is the text of the log's own error, without the layers around it.
-func cause(err error) string {
-	var trimmed *commitlog.OutOfRangeError
-	var damaged *commitlog.CorruptError
-	switch {
-	case errors.As(err, &trimmed):
-		return fmt.Sprintf("the group stands at offset %d, of which the log keeps only %d to %d", trimmed.Offset, trimmed.First, trimmed.End-1)
-	case errors.As(err, &damaged):
-		return fmt.Sprintf("the record at offset %d is damaged: %s, in %s at byte %d", damaged.Offset, damaged.Detail, damaged.File, damaged.Position)
-	}
-	return err.Error()
 }
 
 // remedy is the command that lets a group go on behind what can't be read.

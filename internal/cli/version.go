@@ -22,16 +22,7 @@ func buildVersion() string {
 	if !ok {
 		return "unknown"
 	}
-	v := info.Main.Version
-	if v == "" || v == "(devel)" {
-		v = "devel"
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-				v += "-" + s.Value[:12]
-			}
-		}
-	}
-	return v
+	return info.Main.Version
 }
 
 type versionInfo struct {
