@@ -274,18 +274,6 @@ func TestCoreDependsOnNamedModulesOnly(t *testing.T) {
 	report(t, checkModules(list(t, append([]string{"-deps"}, present...)...), coreModules))
 }
 
-func TestModuleCheckNoticesAClient(t *testing.T) {
-	t.Parallel()
-	client := pkg{ImportPath: "example.org/client/conn", Module: &struct{ Path string }{"example.org/client"}}
-	if got := checkModules([]pkg{client, client}, coreModules); len(got) != 1 {
-		t.Errorf("got %v; want one violation", got)
-	}
-	std := pkg{ImportPath: "fmt", Standard: true}
-	if got := checkModules([]pkg{std}, nil); len(got) != 0 {
-		t.Errorf("got %v for the standard library; want none", got)
-	}
-}
-
 // report fails the test with one line for each violation.
 func report(t *testing.T, violations []string) {
 	t.Helper()

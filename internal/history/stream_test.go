@@ -149,24 +149,3 @@ func readAll(r io.Reader) ([]history.Event, error) {
 		events = append(events, e)
 	}
 }
-
-func BenchmarkChecker(b *testing.B) {
-	c := history.New(history.Config{})
-	c.Add(history.Event{Kind: history.Owned, Member: "a", Epoch: 1})
-	keys := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
-	o := int64(0)
-	for b.Loop() {
-		e := history.Event{Kind: history.Produced, At: o, Member: "a", Epoch: 1, Offset: o, Key: keys[o%8], Value: uint64(o) + 1}
-		for _, kind := range []history.Kind{history.Produced, history.Started, history.Finished} {
-			e.Kind = kind
-			c.Add(e)
-		}
-		o++
-		if o%1000 == 0 {
-			c.Add(history.Event{Kind: history.Committed, At: o, Member: "a", Epoch: 1, Positions: []protocol.Position{{Next: o}}})
-		}
-	}
-	if err := c.Report().Err(); err != nil {
-		b.Fatal(err)
-	}
-}

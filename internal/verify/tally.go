@@ -3,7 +3,6 @@ package verify
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,19 +15,13 @@ import (
 // judges nothing.
 type tally struct {
 	dir   string
-	files map[string]*followed
+	files map[string]int64 // as far as they were read
 
 	sent, acked, handled int64
 	taken                []history.Arrival     // by the handlers of a subscription
 	last                 map[string]int        // of each key, one above the highest of them
 	owners               map[int]history.Event // of each unit, the newest
 	watched              []*watched
-}
-
-// followed is a file that is read as far as it got.
-type followed struct {
-	offset int64
-	rest   []byte // of a line that is not whole yet
 }
 
 // watched is a fault whose takeovers are measured.
@@ -39,7 +32,7 @@ type watched struct {
 }
 
 func newTally(dir string) *tally {
-	return &tally{dir: dir, files: make(map[string]*followed), owners: make(map[int]history.Event), last: make(map[string]int)}
+	return &tally{dir: dir, files: make(map[string]int64), owners: make(map[int]history.Event), last: make(map[string]int)}
 }
 
 // follow reads what was written since the last time.
@@ -53,47 +46,34 @@ func (t *tally) follow() error {
 		paths = append(paths, taken)
 	}
 	for _, path := range paths {
-		if t.files[path] == nil {
-			t.files[path] = new(followed)
-		}
-		if err := t.read(path, t.files[path]); err != nil {
-			return err
+		if err := t.read(path); err != nil {
+			return fmt.Errorf("history: %w", err)
 		}
 	}
 	return nil
 }
 
-func (t *tally) read(path string, from *followed) error {
+// read takes in the lines of a file that are whole since the last time.
+func (t *tally) read(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
-		return fmt.Errorf("history: %w", err)
+		return err
 	}
 	defer func() { _ = f.Close() }() // only read
-	buf := make([]byte, 256<<10)
-	for {
-		n, err := f.ReadAt(buf, from.offset)
-		from.offset += int64(n)
-		from.rest = append(from.rest, buf[:n]...)
-		for {
-			line, rest, whole := bytes.Cut(from.rest, []byte("\n"))
-			if !whole {
-				break
-			}
-			if filepath.Base(path) == takenFile {
-				t.took(string(line))
-			} else {
-				t.line(line)
-			}
-			from.rest = rest
+	added, err := io.ReadAll(io.NewSectionReader(f, t.files[path], 1<<40))
+	for line := range bytes.Lines(added) {
+		text, whole := bytes.CutSuffix(line, []byte("\n"))
+		if !whole {
+			break
 		}
-		from.rest = bytes.Clone(from.rest)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("history: %w", err)
+		t.files[path] += int64(len(line))
+		if filepath.Base(path) == takenFile {
+			t.took(string(text))
+		} else {
+			t.line(text)
 		}
 	}
+	return err
 }
 
 // line counts an event. Few are decoded, and what is damaged is left to the judge.

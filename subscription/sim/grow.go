@@ -71,11 +71,13 @@ func (w *shard) follows(before *shard) bool {
 
 // ending reports whether the node is to end now: after growth, at the end of what it reads.
 func (n *node) ending() bool {
-	if !n.closing || !n.w.growth {
-		return n.closing
-	}
-	for p := range slots {
-		if n.w.parts[p] && n.next[p] < int64(len(n.w.main[p])) {
+	return n.closing && (!n.w.growth || n.atEnd())
+}
+
+// atEnd reports whether all that the shard reads is finished.
+func (n *node) atEnd() bool {
+	for p := range n.w.reads() {
+		if n.next[p] < int64(len(n.w.main[p])) {
 			return false
 		}
 	}

@@ -215,10 +215,7 @@ func (j *judge) rebuilt(n *node) {
 
 // checkpoint judges one that was stored: all below is accounted for, and an heir knows what we know.
 func (j *judge) checkpoint(n *node, ck *checkpoint) {
-	for p := range slots {
-		if !j.w.parts[p] {
-			continue
-		}
+	for p := range j.w.reads() {
 		for o := range j.w.main[p] {
 			at := place(p, int64(o))
 			if (int64(o) < ck.next[p] || ck.done[p][int64(o)]) && !j.passed(at) && j.item(at) == nil {
@@ -233,10 +230,7 @@ func (j *judge) checkpoint(n *node, ck *checkpoint) {
 	all := j.w.replay(0, n.st.End())
 	j.equal(fmt.Sprintf("an heir from %d to %d", ck.from, n.st.End()), heir.Items(), all.Items())
 	j.equal(fmt.Sprintf("node %d", n.id), n.st.Items(), all.Items())
-	for p := range slots {
-		if !j.w.parts[p] {
-			continue
-		}
+	for p := range j.w.reads() {
 		for o := ck.next[p]; o < int64(len(j.w.main[p])); o++ {
 			r := &j.w.main[p][o]
 			if a, b := heir.Admit(r.key, r.Origin) == core.Past, all.Admit(r.key, r.Origin) == core.Past; a != b {
@@ -263,21 +257,13 @@ func (j *judge) finished() bool {
 	if !n.alive || !n.started || len(j.oracle.Items()) > 0 {
 		return false
 	}
-	for p := range slots {
-		if j.w.parts[p] && n.next[p] < int64(len(j.w.main[p])) {
-			return false
-		}
-	}
-	return len(n.batch) == 0 && len(n.copies)+len(n.notes) == 0 && n.st.End() == int64(len(j.w.journal))
+	return n.atEnd() && len(n.batch) == 0 && len(n.copies)+len(n.notes) == 0 && n.st.End() == int64(len(j.w.journal))
 }
 
 // end judges a finished history.
 func (j *judge) end() {
-	for p := range slots {
+	for p := range j.w.grown * partitions {
 		for o := range j.w.main[p] {
-			if p/partitions >= j.w.grown {
-				continue
-			}
 			at := place(p, int64(o))
 			if j.delivered[at] == 0 && !j.discarded[at] && !j.dropped[at] {
 				j.w.fail("%v was never delivered", at)

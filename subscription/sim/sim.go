@@ -13,6 +13,7 @@ package sim
 import (
 	"fmt"
 	"io"
+	"iter"
 	"math/rand/v2"
 
 	"github.com/ringfence/ringfence/subscription/core"
@@ -172,6 +173,17 @@ type shard struct {
 	runs    uint64
 
 	judge judge
+}
+
+// reads are the slots of the partitions that it reads.
+func (w *shard) reads() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for p, reads := range w.parts {
+			if reads && !yield(p) {
+				return
+			}
+		}
+	}
 }
 
 func newWorld(c Config) *world {

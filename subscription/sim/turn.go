@@ -124,10 +124,7 @@ func (n *node) close() {
 	if !n.ending() || !n.started || n.final != nil || !n.st.Drained() || len(n.direct)+len(n.pumped)+len(n.parking)+len(n.copies) > 0 {
 		return
 	}
-	n.final = &checkpoint{next: n.next, held: maps.Clone(n.attempts)}
-	for p := range slots {
-		n.final.done[p] = maps.Clone(n.fin[p])
-	}
+	n.final = n.progress()
 	n.w.counts.Closings++
 	n.w.log("%s node %d closes at %v", n.w.name, n.id, n.next)
 	n.st.Close()
@@ -186,8 +183,8 @@ func (n *node) adopt() {
 		}
 		last := p.journal[at.Place].final
 		parents = append(parents, core.Parent{Shard: i, State: st, Takes: n.w.takes.Takes(n.w.number, p.number)})
-		for k := range slots {
-			if !p.parts[k] || !n.w.parts[k] || n.w.reset.at(k) >= 0 {
+		for k := range n.w.reads() {
+			if !p.parts[k] || n.w.reset.at(k) >= 0 {
 				continue
 			}
 			n.next[k], n.fin[k] = last.next[k], maps.Clone(last.done[k])
@@ -204,10 +201,7 @@ func (n *node) adopt() {
 			}
 		}
 	}
-	for k := range slots {
-		if !n.w.parts[k] {
-			continue
-		}
+	for k := range n.w.reads() {
 		at := core.Next{Storage: k / partitions, Partition: k % partitions, Offset: n.next[k]}
 		if start := n.w.reset.at(k); start >= 0 {
 			at.Offset, at.Anew, at.Shed = start, true, n.w.reset.shed
@@ -224,19 +218,22 @@ func (n *node) first() {
 	if n.storing != nil {
 		return
 	}
+	n.storing = n.progress()
+	n.storing.from = n.st.From(n.inputs())
+}
+
+// progress is how far the node got.
+func (n *node) progress() *checkpoint {
 	ck := &checkpoint{next: n.next, held: maps.Clone(n.attempts)}
 	for p := range slots {
 		ck.done[p] = maps.Clone(n.fin[p])
 	}
-	ck.from = n.st.From(n.inputs())
-	n.storing = ck
+	return ck
 }
 
 func (n *node) inputs() (next []core.Next) {
-	for p := range slots {
-		if n.w.parts[p] {
-			next = append(next, core.Next{Storage: p / partitions, Partition: p % partitions, Offset: n.next[p]})
-		}
+	for p := range n.w.reads() {
+		next = append(next, core.Next{Storage: p / partitions, Partition: p % partitions, Offset: n.next[p]})
 	}
 	return next
 }
