@@ -70,7 +70,7 @@ func start(ctx context.Context, s *script.Script, job harness.Job) *harness.Chil
 	return p
 }
 
-// task is what every child process is told.
+// task is the part of a child process in a measurement.
 type task struct {
 	Peer    string
 	Dir     string

@@ -32,7 +32,7 @@ type Stores struct {
 	Restart []func()
 }
 
-// job is what a process is told: the stores, and of the endpoint what it does.
+// job is the task of a process: its stores, and the part of the endpoint.
 type job struct {
 	Dir, Log, Registry, Namespace string
 	Endpoint                      *verify.Spec // nil: it is a daemon

@@ -10,7 +10,7 @@ import (
 // before it answers. Records of a key are numbered from 0 on, as they were produced.
 type Arrivals struct {
 	Sent   map[string]int   // how many of each key
-	Unsure map[string]int   // how many behind those may be there, and may not: nobody saw them acknowledged
+	Unsure map[string]int   // how many behind those may be there, and may not: they were sent and not acknowledged
 	Poison map[string]int   // by key, the record that fails for good until it is redriven
 	Failed map[string][]int // by key, the dead letters that failed
 	Taken  []Arrival        // in the order in which they were taken
@@ -44,7 +44,7 @@ func (a *Arrivals) Judge() *Report {
 		n, known := a.Sent[t.Key]
 		r.Deliveries++
 		if !known || t.Number < 0 || t.Number >= n+a.Unsure[t.Key] {
-			r.violate(OnlySent, nil, "nobody sent record %d of key %q", t.Number, t.Key)
+			r.violate(OnlySent, nil, "record %d of key %q was never sent", t.Number, t.Key)
 			continue
 		}
 		switch at := next[t.Key]; {

@@ -25,7 +25,7 @@ type Checker struct {
 	sweepAt int
 }
 
-// unit is who had a unit when.
+// unit is the owners of a unit, by time.
 type unit struct {
 	tenures map[int64]*tenure
 	epochs  []int64   // of tenures, ascending
@@ -199,7 +199,7 @@ func (c *Checker) tenure(u *unit, e *Event) (t *tenure, undone bool) {
 	if t == nil {
 		t = &tenure{owned: Event{Kind: Owned, At: e.At, Member: e.Member, Incarnation: e.Incarnation, Unit: e.Unit, Epoch: e.Epoch}}
 		u.add(t)
-		c.report.violate(OnlyOwners, []Event{*e}, "%s acts for unit %d in epoch %d, which nobody was seen to get", e.who(), e.Unit, e.Epoch)
+		c.report.violate(OnlyOwners, []Event{*e}, "%s acts for unit %d in epoch %d, which was never seen granted", e.who(), e.Unit, e.Epoch)
 		return t, false
 	}
 	c.report.violate(OnlyOwners, []Event{t.owned, *e}, "%s acts for unit %d in epoch %d, which belongs to %s",

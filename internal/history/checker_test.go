@@ -1,6 +1,7 @@
 package history_test
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -242,7 +243,7 @@ func TestForgettingIdleKeysKeepsTheOrderOfTheOthers(t *testing.T) {
 	}
 	handler(history.Started, 1, "first")
 	for o := int64(2); o < 150_000; o++ {
-		key := "key" + string(rune('a'+o%26)) + strings.Repeat("x", int(o%7)) + time(o)
+		key := fmt.Sprintf("key%d", o)
 		handler(history.Started, o, key)
 		handler(history.Finished, o, key)
 	}
@@ -250,15 +251,6 @@ func TestForgettingIdleKeysKeepsTheOrderOfTheOthers(t *testing.T) {
 	if r := c.Report(); r.Reordered != 1 {
 		t.Errorf("the key with a record in flight was forgotten:\n%s", r)
 	}
-}
-
-func time(o int64) string {
-	b := []byte("00000000")
-	for i := len(b) - 1; o > 0; i-- {
-		b[i] = byte('0' + o%10)
-		o /= 10
-	}
-	return string(b)
 }
 
 func TestAStoreThatGoesBackIsNoExcuseForALostRecord(t *testing.T) {

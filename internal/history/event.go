@@ -26,7 +26,7 @@ const (
 	// Sent: a producer is about to append a record for the first time. A history with such events
 	// tells all of them, and each has a value that no other has. Member, Key, Sequence, Value.
 	Sent Kind = "sent"
-	// Denied: the log said that a record is certainly not stored, and nobody will send it again. Value.
+	// Denied: the log said that a record is certainly not stored, and it is not sent again. Value.
 	Denied Kind = "denied"
 	// Produced: the log acknowledged a record. Storage, Partition, Offset, Key, Value.
 	Produced Kind = "produced"
@@ -41,13 +41,13 @@ const (
 	// Positions, Outcome.
 	Committed Kind = "commit"
 	// Owned: a unit changed owner. Began, Member, Incarnation, Unit, Epoch, After, Positions (the
-	// checkpoint that the owner starts from), Handoff. An empty Member: nobody owns it now.
+	// checkpoint that the owner starts from), Handoff. An empty Member: it has no owner now.
 	Owned Kind = "owned"
 	// Rejoined: a member whose session was lost goes on with another one, in the same incarnation. It
-	// may keep units that nobody took meanwhile, at their epochs, and give out again what it handled
+	// may keep units that were not taken meanwhile, at their epochs, and give out again what it handled
 	// since their checkpoints. Member, Incarnation. To be told when its handlers were told to end.
 	Rejoined Kind = "rejoined"
-	// Seek: somebody moved the checkpoint of a unit by hand, which starts Epoch. Unit, Epoch,
+	// Seek: an operator moved the checkpoint of a unit, which starts Epoch. Unit, Epoch,
 	// Positions. To be told before the Owned of that epoch.
 	Seek Kind = "seek"
 	// Rollback: the store lost its last writes, as at a failover to a replica that lagged. Told for

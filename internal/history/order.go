@@ -87,7 +87,7 @@ func (c *Checker) sweep() {
 const minKeys = 1 << 16
 
 // startKey checks the order of a key when one of its records is given to a handler. first says
-// that nobody ever started the record, fresh that nobody ever finished it.
+// that the record was never started before, fresh that it was never finished.
 func (c *Checker) startKey(e *Event, u *unit, t *tenure, first, fresh bool) {
 	s := c.keyState(e, u)
 	if s == nil {

@@ -13,7 +13,7 @@ import (
 // behind it, and so is a commit.
 //
 // A seek and a store that goes back make allowances. A seek sends a unit elsewhere, and records between are
-// done again. After a store went back, what later owners did counts for nobody, and their epochs must not be
+// done again. After a store went back, what later owners did does not count, and their epochs must not be
 // given again.
 
 func (c *Checker) owned(e *Event) {
@@ -222,7 +222,7 @@ func (u *unit) revive(epoch int64) {
 }
 
 // rollback puts a unit back to where the store says it is. What its owner then finished stays
-// finished for that owner; what later ones did counts for nobody.
+// finished for that owner; what later ones did does not count.
 func (c *Checker) rollback(e *Event) {
 	c.report.Rollbacks++
 	u := c.unit(e.Unit)

@@ -27,7 +27,7 @@ type record struct {
 // page holds 512 adjacent offsets.
 type page [pageRecords]record
 
-// epochs are those in which somebody finished a record.
+// epochs are those in which a record was finished.
 type epochs struct {
 	top  int64 // the highest
 	rest []int64
@@ -54,13 +54,13 @@ func (s epochs) upTo(epoch int64) (kept epochs) {
 
 // partition is what is known of the records of one partition.
 type partition struct {
-	unit      int // that works on it; none as long as nobody did
+	unit      int // that works on it; none before the first
 	pages     map[int64]*page
 	low, high int64 // numbers of the first and last page
 	end       int64 // one past the highest record that is known
 
 	frontier int64            // where the checkpoint stands
-	finished map[int64]epochs // who finished a record at or above frontier
+	finished map[int64]epochs // the epochs that finished a record at or above frontier
 	excused  []protocol.Range
 }
 
@@ -134,7 +134,7 @@ func (p *partition) between(first, last int64) iter.Seq2[int64, *page] {
 }
 
 // pass moves the frontier up to next and returns how many records on the way ok denies, and the
-// first of them. forget says that who finished them will not be asked again.
+// first of them. forget says that their epochs are not needed again.
 func (p *partition) pass(next int64, forget bool, ok func(offset int64) bool) (first int64, n int) {
 	p.scan(p.frontier, next, func(o int64, _ *record) {
 		if !ok(o) {

@@ -18,7 +18,7 @@ type fate struct {
 type stream struct {
 	high int64 // the highest number that was started
 	top  Event // that start
-	open Event // the last that was started first and that nobody finished; Kind "" when none
+	open Event // the last that was started first and is not finished; Kind "" when none
 }
 
 func (c *Checker) send(e *Event) {
@@ -51,7 +51,7 @@ func (c *Checker) stored(e *Event) {
 	case f == nil:
 		f = new(fate)
 		c.sent[e.Value] = f
-		c.report.violate(OnlySent, []Event{*e}, "nobody sent what stands at %s/%d", e.place(), e.Offset)
+		c.report.violate(OnlySent, []Event{*e}, "what stands at %s/%d was never sent", e.place(), e.Offset)
 	case f.denied && !f.placed:
 		c.report.violate(DeniedIsAbsent, []Event{*e}, "what stands at %s/%d was said not to be stored", e.place(), e.Offset)
 	}
@@ -66,7 +66,7 @@ func (c *Checker) stored(e *Event) {
 }
 
 // startStream checks that a key goes on in the order in which its records were sent. first says that
-// nobody started the record before.
+// the record was not started before.
 func (c *Checker) startStream(e *Event, first bool) {
 	if e.Sequence == 0 || !first {
 		return
@@ -88,7 +88,7 @@ func (c *Checker) startStream(e *Event, first bool) {
 	s.open = *e
 }
 
-// endStream notes that somebody finished a record.
+// endStream notes that a record was finished.
 func (c *Checker) endStream(e *Event) {
 	if s := c.streams[e.Key]; s != nil && e.Kind == Finished && s.open.Sequence == e.Sequence {
 		s.open = Event{}

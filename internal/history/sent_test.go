@@ -100,11 +100,7 @@ func TestWhatWasSentIsComparedWithWhatIsThere(t *testing.T) {
 			t.Parallel()
 			s := newTale()
 			c.tell(s)
-			checker := history.New(history.Config{})
-			for _, e := range s.events {
-				checker.Add(e)
-			}
-			r := checker.Finish(true)
+			r := s.check(false, true)
 			if got := slices.Sorted(maps.Keys(r.Broken)); !slices.Equal(got, c.broke) {
 				t.Errorf("broken: %q; expected %q\n%s", got, c.broke, r)
 			}
@@ -119,11 +115,7 @@ func TestWhatWasSentIsComparedWithWhatIsThere(t *testing.T) {
 func TestWithoutWhatWasSentEqualValuesAreFine(t *testing.T) {
 	t.Parallel()
 	s := new(story).own("a", 1).produce("k", 0, 1).process("a", 1, "k", 0, 1)
-	c := history.New(history.Config{})
-	for _, e := range s.events {
-		c.Add(e)
-	}
-	if r := c.Finish(true); r.Violated > 0 || r.Sent != 0 {
+	if r := s.check(false, true); r.Violated > 0 || r.Sent != 0 {
 		t.Error(r)
 	}
 }
@@ -135,11 +127,7 @@ func TestEveryPromiseThatBreaksIsShown(t *testing.T) {
 		s.handle(0, 2+n, "x", 9+n)
 	}
 	s.send("u", 1).deny("u", 1).handle(0, 200, "u", 1)
-	c := history.New(history.Config{})
-	for _, e := range s.events {
-		c.Add(e)
-	}
-	r := c.Finish(true)
+	r := s.check(false, true)
 	shown := func(p history.Promise) bool {
 		return slices.ContainsFunc(r.Violations, func(v history.Violation) bool { return v.Promise == p })
 	}
@@ -182,11 +170,7 @@ func TestWhoRejoinsMayRepeatWhatNoCheckpointCovers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			checker := history.New(history.Config{})
-			for _, e := range c.story.events {
-				checker.Add(e)
-			}
-			r := checker.Finish(true)
+			r := c.story.check(false, true)
 			got := slices.Sorted(maps.Keys(r.Broken))
 			slices.Sort(c.broke)
 			if !slices.Equal(got, c.broke) {

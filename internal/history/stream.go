@@ -144,7 +144,7 @@ func (h *eventHeap) Pop() any {
 }
 
 // Check merges the histories of several processes by time and judges the whole. complete says
-// that everything was consumed: then a record that nobody finished is lost, else it is lag.
+// that everything was consumed: then an unfinished record is lost, else it is lag.
 func Check(cfg Config, complete bool, files ...io.Reader) (*Report, error) {
 	c := New(cfg)
 	var next eventHeap // of each file its next event; number is the file

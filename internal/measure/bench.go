@@ -18,7 +18,7 @@ import (
 	"github.com/ringfence/ringfence/internal/script"
 )
 
-// Common is what every measurement is told.
+// Common is the settings of every measurement.
 type Common struct {
 	Dir        string        // where a temporary data directory is made
 	Rounds     int           // of each measurement

@@ -123,7 +123,7 @@ func (t *teller) answer(question string) {
 	t.tell(e)
 }
 
-// Run consumes until it is told to leave, or its starter is gone; every other line is a question.
+// Run consumes until it is asked to leave, or its starter is gone; every other line is a question.
 func (j *memberJob) Run(ctx context.Context, talk *harness.Talk) error {
 	return script.Try(func(s *script.Script) {
 		rf := j.open(ctx, s)

@@ -23,7 +23,7 @@ type Stores struct {
 	Backends  []ringfence.Backend
 }
 
-// Environment variables by which an agent is told the stores: a URL may hold a password, which
+// Environment variables that tell an agent the stores: a URL may hold a password, which
 // must not show in the list of processes.
 const (
 	logVariable       = "RINGFENCE_LOG"

@@ -15,7 +15,7 @@ import (
 	"github.com/ringfence/ringfence/internal/harness"
 )
 
-// Spec is what one start of a process is told. It holds no secrets: command lines show in the list of
+// Spec is the task of one start of a process. It holds no secrets: command lines show in the list of
 // processes.
 type Spec struct {
 	Name    string        `json:"name"`

@@ -46,7 +46,7 @@ func (c *Config) Kinds() []string {
 	return Faults()
 }
 
-// Config is what a run is told.
+// Config is the settings of a run.
 type Config struct {
 	For    time.Duration // of load and faults
 	Faults []string

@@ -79,7 +79,7 @@ func endedEarly(p *harness.Process) error {
 	return fmt.Errorf("%s ended early (exit code %d): %s", p.Name, p.ExitCode(), p.Tail())
 }
 
-// hire adds a worker that is told spec, and does not start it.
+// hire adds a worker with its task, and does not start it.
 func (c *crew) hire(spec Spec) {
 	spec.Topic, spec.Group, spec.History, spec.Parent = c.topic, c.group, c.dir, os.Getpid()
 	c.workers[spec.Name] = &worker{spec: spec}

@@ -15,7 +15,7 @@ import (
 	"github.com/ringfence/ringfence/internal/script"
 )
 
-// DemoConfig is what a demo is told.
+// DemoConfig is the settings of a demo.
 type DemoConfig struct {
 	Site
 	Partitions int
@@ -47,7 +47,7 @@ type DemoOutcome struct {
 // patience is how long a demo waits without any progress for what takes milliseconds.
 const patience = time.Minute
 
-// stage is where a story is told: the crew, the narrator, which produces, and the screen.
+// stage is where a story happens: the crew, the narrator, which produces, and the screen.
 type stage struct {
 	*DemoConfig
 	*crew

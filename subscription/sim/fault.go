@@ -18,7 +18,7 @@ func (w *shard) step() {
 	n := w.someone()
 	if n == nil {
 		if !w.ended() {
-			w.claim("nobody is there")
+			w.claim("no node is alive")
 		}
 		return
 	}

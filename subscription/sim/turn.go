@@ -164,7 +164,7 @@ func (w *shard) read() *core.State {
 		from = w.reg.ck.from
 	}
 	if from < w.first && !w.rolled {
-		w.fail("%s: the journal was trimmed to %d, and who takes over needs it from %d", w.name, w.first, from)
+		w.fail("%s: the journal was trimmed to %d, and its heir needs it from %d", w.name, w.first, from)
 	}
 	return w.replay(max(from, w.first), int64(len(w.journal)))
 }
