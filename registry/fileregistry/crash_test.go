@@ -1,15 +1,12 @@
 package fileregistry
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sort"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -159,151 +156,6 @@ func TestAPowerLossAtEveryOperationKeepsWhatWasAcked(t *testing.T) {
 		last.Close()
 	}
 	t.Logf("%d crashes", len(crashes))
-}
-
-// TestFailingOperationsAreHonest has operations fail at random: what was acked stays, what
-// certainly failed never shows, and when the disk is well again everything goes on.
-func TestFailingOperationsAreHonest(t *testing.T) {
-	t.Parallel()
-	for seed := range uint64(150) {
-		failing(t, seed)
-	}
-}
-
-func failing(t *testing.T, seed uint64) {
-	t.Helper()
-	rng := rand.New(rand.NewPCG(seed, 7))
-	var mu sync.Mutex
-	sick := false
-	mem := vfs.NewMem(seed)
-	hook := func(op *vfs.Op) error {
-		mu.Lock()
-		defer mu.Unlock()
-		if !sick || op.Kind == vfs.OpUnlock || op.Kind == vfs.OpClose || rng.IntN(4) != 0 {
-			return nil
-		}
-		if op.Kind == vfs.OpWrite {
-			op.Short = rng.IntN(op.Length + 1)
-		}
-		return []error{syscall.EIO, syscall.ENOSPC}[rng.IntN(2)]
-	}
-	set := func(on bool) { mu.Lock(); sick = on; mu.Unlock() }
-	r := mustOpenFS(t, vfs.Inject(mem, hook))
-	fate := map[string]error{}
-	for i := range 40 {
-		set(i%10 >= 3 && i%10 < 8)
-		key := fmt.Sprintf("f/%03d", i)
-		_, err := r.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: key, Value: []byte(strings.Repeat("y", 30))}}})
-		if err != nil && !errors.Is(err, fault.Unknown) && !errors.Is(err, fault.Unavailable) {
-			t.Fatalf("seed %d: a failing disk is %v", seed, err)
-		}
-		fate[key] = err
-	}
-	set(false)
-	if _, err := r.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: "well"}}}); err != nil {
-		t.Fatalf("seed %d: after the disk is well again: %v", seed, err)
-	}
-	compare(t, fmt.Sprintf("seed %d, live", seed), r, fate)
-	r.Close()
-	again, err := openFS(t, mem.Crash())
-	if err != nil {
-		t.Fatalf("seed %d: %v", seed, err)
-	}
-	compare(t, fmt.Sprintf("seed %d, after a power loss", seed), again, fate)
-	again.Close()
-}
-
-func compare(t *testing.T, when string, r *registry.Registry, fate map[string]error) {
-	t.Helper()
-	snap, err := r.List(context.Background(), "f/")
-	if err != nil {
-		t.Fatal(err)
-	}
-	have := map[string]bool{}
-	for _, e := range snap.Entries {
-		have[e.Key] = true
-	}
-	for key, err := range fate {
-		switch {
-		case err == nil && !have[key]:
-			t.Fatalf("%s: %s was acked and is gone", when, key)
-		case err != nil && !errors.Is(err, fault.Unknown) && have[key]:
-			t.Fatalf("%s: %s failed (%v) and is there", when, key, err)
-		}
-	}
-}
-
-// TestAProcessKilledAtEveryOperationHarmsNoOther kills one of two processes before each of its
-// operations, and has the other go on.
-func TestAProcessKilledAtEveryOperationHarmsNoOther(t *testing.T) {
-	t.Parallel()
-	const steps = 26 // more than fit into one generation
-	for at := int64(1); ; at++ {
-		mem := vfs.NewMem(uint64(at))
-		other := mustOpenFS(t, mem)
-		victimFS := mem.Process()
-		var count atomic.Int64
-		hook := func(op *vfs.Op) error {
-			if op.Kind.Changes() && count.Add(1) == at {
-				victimFS.Kill()
-			}
-			return nil
-		}
-		acked, attempted := 0, 0
-		victim, err := openFS(t, vfs.Inject(victimFS, hook))
-		if err == nil {
-			for attempted < steps {
-				attempted++
-				if _, err := victim.Txn(t.Context(), step(attempted)); err != nil {
-					break
-				}
-				acked++
-			}
-			victim.Close()
-		}
-		got, n := content(t, other), -1
-		for i := acked; i <= attempted; i++ {
-			if got == model(i) {
-				n = i
-			}
-		}
-		if n < 0 {
-			t.Fatalf("killed before operation %d: %d acked, %d attempted, the other one reads %s", at, acked, attempted, got)
-		}
-		// First something small, which needs no new generation where the victim did.
-		if _, err := other.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: "a", Value: []byte("s")}}}); err != nil {
-			t.Fatalf("killed before operation %d: %v", at, err)
-		}
-		for range 8 {
-			small, err := openFS(t, mem.Crash())
-			if err != nil {
-				t.Fatalf("killed before operation %d: after a power loss: %v", at, err)
-			}
-			if got := value(t, small, "a"); got != "s" {
-				t.Fatalf("killed before operation %d: a power loss brought %q back", at, got)
-			}
-			small.Close()
-		}
-		for i := range steps { // through the next generation
-			n++
-			if _, err := other.Txn(t.Context(), step(n)); err != nil {
-				t.Fatalf("killed before operation %d: step %d of the other: %v", at, i, err)
-			}
-		}
-		other.Close()
-		again, err := openFS(t, mem.Crash())
-		if err != nil {
-			t.Fatalf("killed before operation %d: after a power loss: %v", at, err)
-		}
-		if got := content(t, again); got != model(n) {
-			t.Fatalf("killed before operation %d: after a power loss: %s, expected %s", at, got, model(n))
-		}
-		again.Close()
-		if acked == steps {
-			t.Logf("killed before each of %d operations", at-1)
-			return
-		}
-	}
 }
 
 // TestWithoutSyncAPowerLossLeavesAPrefix: less is promised, but never a damaged store.

@@ -155,16 +155,3 @@ func TestSessionsLiveOnADiskThatIsFull(t *testing.T) {
 		t.Fatalf("with room again: %v", err)
 	}
 }
-
-func TestAFirstOpenOnAFullDiskIsAClearError(t *testing.T) {
-	t.Parallel()
-	dir, ok := vfstest.SmallDisk(t, "3m")
-	if !ok {
-		t.Log("this user may not mount a file system; the tests above play it")
-		return
-	}
-	free := vfstest.Fill(t, dir)
-	refused(t, Config{Dir: dir}, fault.Unavailable, "no space is left")
-	free()
-	openDir(t, dir)
-}

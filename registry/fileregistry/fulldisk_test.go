@@ -4,14 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/internal/testdisk"
 	"github.com/ringfence/ringfence/internal/vfs"
 	"github.com/ringfence/ringfence/registry"
 )
@@ -103,56 +100,6 @@ func TestWhoIsRestartedOnAFullDiskGoesOn(t *testing.T) {
 			}
 			dies(p, s, goesOnFull(t, s, 10))
 		}
-	}
-}
-
-// A real disk, and a process that was killed on it.
-func TestWhoIsRestartedOnAFullExt4GoesOn(t *testing.T) {
-	t.Parallel()
-	d := testdisk.Mount(t, "ext4", 32)
-	a := spawn(t, d.Dir, "forever:x")
-	a.expect("acked")
-	free := d.Fill(t)
-	a.expect("acked")
-	least, _ := strconv.Atoi(a.expect("acked"))
-	a.signal(syscall.SIGKILL)
-	_ = a.cmd.Wait()
-	r, err := Open(t.Context(), Config{Dir: d.Dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	if got, _ := strconv.Atoi(value(t, r, "own/x")); got < least {
-		t.Fatalf("%d were acked, the registry has %d", least, got)
-	}
-	x, err := r.OpenSession(t.Context(), time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range 50 {
-		if _, err := r.Txn(t.Context(), steady(i, x.ID())); err != nil {
-			t.Fatalf("transaction %d on a full disk: %v", i, err)
-		}
-	}
-	for i := 0; err == nil; i++ { // until the journal would have to grow
-		large := registry.Txn{Puts: []registry.Put{{Key: fmt.Sprint("large/", i), Value: make([]byte, 900_000)}}}
-		_, err = r.Txn(t.Context(), large)
-	}
-	if !errors.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "free some and try again") {
-		t.Fatalf("what has no room: %v; expected unavailable, and what to do", err)
-	}
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
-	free()
-	d.Fill(t)
-	again, err := Open(t.Context(), Config{Dir: d.Dir}) // nobody left anything to mend
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer again.Close()
-	if _, err := again.Txn(t.Context(), steady(1, "")); err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -36,15 +36,6 @@ func refused(t *testing.T, cfg Config, kind error, parts ...string) {
 	}
 }
 
-func TestAMissingDirectoryIsMade(t *testing.T) {
-	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "a", "b")
-	openDir(t, dir)
-	if _, err := os.Stat(filepath.Join(dir, "registry", "journal-1")); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestAFileInTheWayIsAnError(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
@@ -107,11 +98,6 @@ func TestNetworkAndReadOnlyFileSystemsAreRefused(t *testing.T) {
 	refused(t, Config{FS: mem}, fault.Invalid, "read-only")
 }
 
-func TestABadNamespaceIsRefused(t *testing.T) {
-	t.Parallel()
-	refused(t, Config{Dir: t.TempDir(), Options: driver.Options{Namespace: "a\x00b"}}, fault.Invalid, "NUL")
-}
-
 func TestATransactionThatIsTooLargeIsRefusedAlone(t *testing.T) {
 	t.Parallel()
 	r := openDir(t, t.TempDir())
@@ -159,26 +145,6 @@ func TestALockThatIsNotGivenBackIsUnavailableAndNamesItsHolder(t *testing.T) {
 	if log := lines.String(); strings.Count(log, "level=WARN") != 1 || !strings.Contains(log, "pid=4711") || !strings.Contains(log, "let go;") {
 		t.Errorf("one incident was logged as %q", log)
 	}
-}
-
-func TestDamageIsFoundByTheNextProcess(t *testing.T) {
-	t.Parallel()
-	mem := vfs.NewMem(1)
-	a := mustOpenFS(t, mem)
-	for i := range 3 {
-		if _, err := a.Txn(t.Context(), step(i)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	f, err := mem.OpenFile(dirName+"/journal-1", os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if _, err := f.WriteAt(make([]byte, 8), pageSize); err != nil {
-		t.Fatal(err)
-	}
-	refused(t, Config{FS: mem, space: tiny}, fault.Corrupt, "journal-1 at byte 4096")
 }
 
 func TestACallThatIsGivenUpIsUnknownOrWasNotDone(t *testing.T) {

@@ -226,34 +226,3 @@ func TestAKillBetweenAnyTwoStoresOfTheFirstProcess(t *testing.T) {
 		}
 	})
 }
-
-// The disk is full for the whole life of the process that is killed, and of the one after it, which
-// goes on all the same.
-func TestAKillBetweenAnyTwoStoresOnAFullDisk(t *testing.T) {
-	atEveryStore(t, func(t *testing.T, v *victim, mem *vfs.Mem) {
-		first := &victim{fs: mem.Process(), at: 60 + v.at%40, space: 3 * pageSize}
-		first.live(t.Context(), 0)
-		first.fs.Kill()
-		mem.SetCapacity(1)
-		v.versions, v.space = first.versions, first.space
-		from := first.acked
-		if first.attempted > from { // it may have done one more
-			from = first.check(t, "the next", registry.New(pages(t, machineOf(t, filesOf(t, mem)))))
-		}
-		v.live(t.Context(), from)
-		if !v.killed() && v.acked != from+killSteps {
-			t.Fatalf("on a full disk, %d of %d steps were done", v.acked-from, killSteps)
-		}
-		if v.at%3 == 0 {
-			mem = mem.CrashSameBoot()
-			mem.SetCapacity(1)
-			if v.acked == from { // what nobody was told of may be lost
-				v.acked = first.acked
-			}
-		}
-		next := pages(t, mem.Process())
-		n := v.check(t, "the next", registry.New(next))
-		v.goesOn(t, registry.New(next), n)
-		next.Close()
-	})
-}

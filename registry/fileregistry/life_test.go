@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,13 +14,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/hook"
 	"github.com/ringfence/ringfence/internal/vfs"
 	"github.com/ringfence/ringfence/registry"
-	"github.com/ringfence/ringfence/registry/internal/local"
 )
 
 func TestOpeningEndsWithItsContext(t *testing.T) {
@@ -82,59 +78,6 @@ func mustStore(t *testing.T, fsys vfs.FS) *store {
 	}
 	t.Cleanup(func() { s.Close() })
 	return s
-}
-
-// TestAPageIsBelievedOnlyWhileSomebodyLives spoils the page of a registry: the living go on with
-// it, since it is theirs; whoever comes when nobody lives must not notice.
-func TestAPageIsBelievedOnlyWhileSomebodyLives(t *testing.T) {
-	t.Parallel()
-	const steps = 20
-	for seed := range uint64(60) {
-		mem := vfs.NewMem(seed)
-		var old []byte
-		r := mustOpenFS(t, mem.Process())
-		acked := map[registry.Version]bool{}
-		for i := 1; i <= steps; i++ {
-			if i == int(seed%steps) {
-				old = page(t, mem, nil)
-			}
-			given, err := r.Txn(t.Context(), step(i))
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, v := range given {
-				acked[v] = true
-			}
-		}
-		if seed%2 == 0 {
-			r.Close()
-		}
-		r2, err := openFS(t, mem.Process())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := content(t, r2); got != model(steps) {
-			t.Fatalf("seed %d: %s", seed, got)
-		}
-		r.Close()
-		r2.Close()
-		if old != nil {
-			page(t, mem, old)
-		}
-		last := mustOpenFS(t, mem)
-		if got := content(t, last); got != model(steps) {
-			t.Fatalf("seed %d, with the page of another day: %s", seed, got)
-		}
-		given, err := last.Txn(t.Context(), step(steps+1))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, v := range given {
-			if acked[v] {
-				t.Fatalf("seed %d: version %q was given out again", seed, v)
-			}
-		}
-	}
 }
 
 // page reads the control file, or makes it what it was.
@@ -358,24 +301,5 @@ func TestAPageOfGarbageIsNoHint(t *testing.T) {
 		if got := content(t, mustOpenFS(t, mem.Crash())); got != model(steps+1) {
 			t.Fatalf("seed %d, after a write and a power loss: %s", seed, got)
 		}
-	}
-}
-
-// TestAPlantedDirectoryEndsNobody: who can put another directory in the place of this one plants FIFOs in it.
-func TestAPlantedDirectoryEndsNobody(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	watcher, err := open(t.Context(), Config{Dir: dir, space: tiny})
-	must(t, err)
-	defer watcher.Close()
-	alive, err := open(t.Context(), Config{Dir: dir, space: tiny})
-	must(t, err)
-	defer alive.Close()
-	own := filepath.Join(dir, dirName)
-	must(t, os.Rename(own, filepath.Join(dir, "aside")))
-	must(t, os.Mkdir(own, 0o700))
-	must(t, unix.Mkfifo(filepath.Join(own, livePrefix+alive.handle), 0o600))
-	if local.Gone(watcher.keeper.path(alive.handle)) {
-		t.Error("a process that lives is taken for dead, by a FIFO that somebody planted")
 	}
 }

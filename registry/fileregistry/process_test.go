@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -82,19 +81,6 @@ func TestKill9InTheMiddleOfWritesLosesNothingAcked(t *testing.T) {
 	}
 }
 
-func TestAStoppedProcessExpiresAndItsNextWriteIsRefused(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	r := openDir(t, dir)
-	a := spawn(t, dir, "member:1s")
-	a.expect("ready")
-	a.signal(syscall.SIGSTOP)
-	awaitGone(t, r, 10*time.Second)
-	a.signal(syscall.SIGCONT)
-	a.say()
-	a.expect("fenced")
-}
-
 // Nobody else is there to notice: the process itself has to.
 func TestAStoppedProcessAloneRefusesItsOwnWriteAfterTheTTL(t *testing.T) {
 	t.Parallel()
@@ -135,48 +121,6 @@ func awaitGone(t *testing.T, r *registry.Registry, limit time.Duration) time.Dur
 	return time.Since(start)
 }
 
-func TestADeadProcessIsNoticedThroughTheKernel(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	r := openDir(t, dir)
-	var took []time.Duration
-	for range 8 {
-		a := spawn(t, dir, "member:60s")
-		a.expect("ready")
-		if members(t, r) != 1 { // from here on this process watches it
-			t.Fatal("a member that is ready is not listed")
-		}
-		a.signal(syscall.SIGKILL)
-		took = append(took, awaitGone(t, r, 10*time.Second))
-	}
-	slices.Sort(took)
-	t.Logf("from kill -9 to the watch's list: median %s, worst %s", took[len(took)/2], took[len(took)-1])
-	if took[len(took)/2] > time.Second {
-		t.Errorf("median %s", took[len(took)/2])
-	}
-}
-
-// Each process watches two others only: the deaths have to be found along the ring.
-func TestManyProcessesThatDieTogetherAreAllNoticed(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	r := openDir(t, dir)
-	var all []*actor
-	for range 6 {
-		all = append(all, spawn(t, dir, "member:60s"))
-	}
-	for _, a := range all {
-		a.expect("ready")
-	}
-	if n := members(t, r); n != len(all) {
-		t.Fatalf("%d members, expected %d", n, len(all))
-	}
-	for _, a := range all {
-		a.signal(syscall.SIGKILL)
-	}
-	awaitGone(t, r, 10*time.Second)
-}
-
 func TestADeadProcessIsNoticedAlthoughItsChildLives(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -187,18 +131,6 @@ func TestADeadProcessIsNoticedAlthoughItsChildLives(t *testing.T) {
 	a.expect("ready")
 	a.signal(syscall.SIGKILL)
 	awaitGone(t, r, 10*time.Second)
-}
-
-func TestAProcessThatDiedUnwatchedIsFoundAtOpen(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	a := spawn(t, dir, "member:60s")
-	a.expect("ready")
-	a.signal(syscall.SIGKILL)
-	_ = a.cmd.Wait()
-	if members(t, openDir(t, dir)) != 0 {
-		t.Fatal("the entry of a dead process is there")
-	}
 }
 
 func TestDeadProcessesLeaveNoFilesBehind(t *testing.T) {

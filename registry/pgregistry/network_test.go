@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/ringfence/ringfence/internal/testserver"
