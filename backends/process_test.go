@@ -123,13 +123,15 @@ func (r kept) awaitMembers(want int) time.Duration {
 // the store has more than the TTL, also by a process that comes later; a stopped one is fenced when it goes on.
 func TestProcessesThatDieAreNoticedAndAStoppedOneIsFenced(t *testing.T) {
 	t.Parallel()
-	for _, name := range append(testserver.Registries(t), "sqlite") {
+	for _, name := range append(testserver.Registries(t), "sqlite", "file") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			raw, namespace, ttl := "", fmt.Sprintf("process-%016x", rand.Uint64()), 10*time.Minute
 			switch name {
 			case "sqlite":
 				raw = "sqlite://" + filepath.Join(t.TempDir(), "registry.db")
+			case "file":
+				raw = "file://" + filepath.Join(t.TempDir(), "data")
 			case "etcd":
 				raw, ttl = testserver.URL(t, name), 4*time.Second
 			default:

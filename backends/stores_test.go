@@ -13,6 +13,7 @@ import (
 	"github.com/ringfence/ringfence/internal/testserver"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/driver"
+	"github.com/ringfence/ringfence/registry/fileregistry"
 )
 
 // late is far more than anything here takes on a machine that stalls.
@@ -33,6 +34,9 @@ func openRegistry(ctx context.Context, raw string, o driver.Options) (*registry.
 	u, err := url.Parse(raw)
 	if err != nil {
 		return nil, err
+	}
+	if u.Scheme == "file" {
+		return fileregistry.Open(ctx, fileregistry.Config{Dir: u.Path, Options: o})
 	}
 	for _, b := range backends.All() {
 		if b.Scheme == u.Scheme {

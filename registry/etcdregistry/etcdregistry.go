@@ -31,6 +31,7 @@ import (
 	"github.com/ringfence/ringfence/internal/storeurl"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/driver"
+	"github.com/ringfence/ringfence/registry/internal/kv"
 	"github.com/ringfence/ringfence/registry/internal/lease"
 )
 
@@ -74,9 +75,9 @@ type store struct {
 
 	wg sync.WaitGroup // the watches
 
-	mu       sync.Mutex // never held while calling the server
-	closed   bool
-	sessions map[*lease.Session]struct{}
+	own    lease.Own
+	mu     sync.Mutex // never held while calling the server
+	closed bool
 }
 
 // Open connects to etcd. It fails with ErrUnavailable if no node answers before ctx ends or
@@ -97,7 +98,7 @@ func open(ctx context.Context, cfg Config) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &store{log: cfg.Logger, root: root, timeout: cfg.RequestTimeout, conns: newConns(), gate: hook.GateOf(ctx), sessions: make(map[*lease.Session]struct{})}
+	s := &store{log: cfg.Logger, root: root, timeout: cfg.RequestTimeout, conns: newConns(), gate: hook.GateOf(ctx)}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -174,8 +175,8 @@ const format = "1"
 
 // root starts the keys of a namespace. An escaped namespace has no '/', so none lies in another.
 func root(prefix, namespace string) (string, error) {
-	if len(namespace) > 128 || strings.ContainsRune(namespace, 0) {
-		return "", fmt.Errorf("namespace %.20q (%d bytes): expected at most 128 bytes without NUL: %w", namespace, len(namespace), fault.Invalid)
+	if err := kv.CheckNamespace(namespace); err != nil {
+		return "", err
 	}
 	escaped := url.PathEscape(namespace)
 	switch namespace {
@@ -288,25 +289,15 @@ func (s *store) Close() error {
 	s.mu.Lock()
 	first := !s.closed
 	s.closed = true
-	open := make([]*lease.Session, 0, len(s.sessions))
-	for x := range s.sessions {
-		open = append(open, x)
-	}
 	s.mu.Unlock()
 	if !first {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	var ending sync.WaitGroup
-	for _, x := range open {
-		ending.Go(func() {
-			if err := x.Close(ctx); err != nil {
-				s.log.Warn("can't end a session in etcd; it ends with its TTL", "session", x.ID(), "error", err)
-			}
-		})
+	if err := s.own.End(ctx); err != nil {
+		s.log.Warn("can't end sessions in etcd; they end with their TTL", "error", err)
 	}
-	ending.Wait()
 	err := s.client.Close()
 	s.wg.Wait()
 	if err != nil && !errors.Is(err, context.Canceled) {

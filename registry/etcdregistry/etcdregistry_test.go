@@ -14,7 +14,6 @@ import (
 	"github.com/ringfence/ringfence/internal/testserver"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/registry/driver"
-	"github.com/ringfence/ringfence/registry/internal/lease"
 	"github.com/ringfence/ringfence/registry/registrytest"
 )
 
@@ -63,15 +62,7 @@ func (x suiteStore) Open(t testing.TB, o driver.Options) *registrytest.Process {
 
 // abandon leaves the sessions as the death of the process would.
 func (s *store) abandon() {
-	s.mu.Lock()
-	open := make([]*lease.Session, 0, len(s.sessions))
-	for x := range s.sessions {
-		open = append(open, x)
-	}
-	s.mu.Unlock()
-	for _, x := range open {
-		x.Abandon()
-	}
+	s.own.Abandon()
 	_ = s.Close()
 }
 

@@ -1,6 +1,7 @@
 package etcdregistry
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/testserver"
 	"github.com/ringfence/ringfence/registry/registrytest"
 )
@@ -62,10 +64,13 @@ func TestTheRightsThatTheGuideNamesAreEnough(t *testing.T) {
 	s := opened(t, cfg)
 	check(nil, registrytest.EveryOperation(ctx, s))
 
-	strange := cfg
+	strange, wrong, nobody := cfg, cfg, cfg
 	strange.Prefix = "other"
-	if x, err := open(ctx, strange); err == nil {
-		_ = x.Close()
-		t.Error("a prefix without rights can be opened")
+	wrong.Password, wrong.PasswordFile = "hunter3", ""
+	nobody.User, nobody.PasswordFile = "", ""
+	for what, bad := range map[string]Config{"another user's prefix": strange, "a wrong password": wrong, "no login": nobody} {
+		if _, err := open(ctx, bad); !errors.Is(err, fault.Unavailable) || strings.Contains(err.Error(), "hunter") {
+			t.Errorf("%s: %v; expected unavailable, without the password", what, err)
+		}
 	}
 }

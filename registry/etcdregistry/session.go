@@ -55,29 +55,15 @@ func (s *store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Sess
 		return nil, fmt.Errorf("etcd registry: open a session: %w", s.kind(ctx, err))
 	}
 	id := granted.ID
-	s.mu.Lock()
-	closed := s.closed
-	var x *lease.Session
-	if !closed {
-		x = lease.Start(lease.Config{
-			ID: sessionID(id), TTL: time.Duration(granted.TTL) * time.Second, Opened: opened,
-			Renew:  func(ctx context.Context) error { return s.renew(ctx, id) },
-			End:    func(ctx context.Context) error { return s.revoke(ctx, id) },
-			Closed: s.forget, Logger: s.log, Gate: s.gate,
-		})
-		s.sessions[x] = struct{}{}
-	}
-	s.mu.Unlock()
-	if closed {
+	x := s.own.Start(lease.Config{
+		ID: sessionID(id), TTL: time.Duration(granted.TTL) * time.Second, Opened: opened, Logger: s.log, Gate: s.gate,
+		Renew: func(ctx context.Context) error { return s.renew(ctx, id) },
+		End:   func(ctx context.Context) error { return s.revoke(ctx, id) },
+	})
+	if x == nil {
 		return nil, errors.Join(fmt.Errorf("etcd registry: %w", fault.Closed), s.revoke(ctx, id))
 	}
 	return x, nil
-}
-
-func (s *store) forget(x *lease.Session) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.sessions, x)
 }
 
 func (s *store) renew(ctx context.Context, id clientv3.LeaseID) error {

@@ -9,14 +9,7 @@ import (
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
-// The journal file (little endian; format.go draws it).
-//
-//	0     header    magic, crc, format, gen, base LSN, revision, nonce, snapshot length and crc
-//	2048  header    once more
-//	4096  snapshot  ops: the whole state at the base LSN
-//	data  frames    from the next multiple of 4096 on; LSN = base + distance from there
-//
-// A frame is one write of one process: a header and ops. It is applied as a whole.
+// The bytes of format.go. A frame is one write of one process: a header and ops. It is applied as a whole.
 const (
 	journalMagic = "RFREGJN1"
 	format       = 1
@@ -109,7 +102,6 @@ type sessionInfo struct {
 	slot   int
 	tag    uint64
 	ttl    int64 // nanoseconds
-	pid    int
 }
 
 func appendOp(b []byte, o *op) []byte {
@@ -129,7 +121,7 @@ func appendOp(b []byte, o *op) []byte {
 		}
 	case opOpen:
 		b = appendBytes(b, o.info.handle)
-		for _, n := range []uint64{uint64(o.info.slot), o.info.tag, uint64(o.info.ttl), uint64(o.info.pid)} {
+		for _, n := range []uint64{uint64(o.info.slot), o.info.tag, uint64(o.info.ttl)} {
 			b = binary.AppendUvarint(b, n)
 		}
 	}
@@ -162,7 +154,7 @@ func nextOp(b []byte) (op, []byte, error) {
 			slot = 0
 		}
 		o.info.slot = int(slot)
-		o.info.tag, o.info.ttl, o.info.pid = r.uvarint(), int64(r.uvarint()), int(r.uvarint())
+		o.info.tag, o.info.ttl = r.uvarint(), int64(r.uvarint())
 	case opDelete, opEnd:
 	default:
 		r.fail()

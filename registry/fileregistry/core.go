@@ -31,7 +31,6 @@ type core struct {
 	waiting []*request  // for the lock, oldest first
 	tick    *time.Timer // of the next try
 	ending  bool        // closing is closed
-	unwell  bool        // the log was told that the lock can't be released
 
 	watches  kv.Watchers
 	fenced   func(session string) error // what only the owner of a session knows of it
@@ -169,7 +168,7 @@ func (c *core) turn() {
 	if len(c.waiting) == 0 {
 		c.lock.giveUp()
 	}
-	c.release()
+	c.lock.release()
 	if len(c.waiting) > 0 || c.lock.phase != idle {
 		c.tick.Reset(again)
 	}
@@ -185,15 +184,6 @@ func (c *core) ask(now time.Time) (ok bool, err error) {
 		ok, err = c.lock.try(now)
 	}
 	return ok, err
-}
-
-// release gives the lock back. A kernel that refuses is asked again: nobody wants the lock here.
-func (c *core) release() {
-	err := c.lock.release()
-	if err != nil && !c.unwell {
-		c.log.Error("the registry's lock can't be released; trying again", "error", err)
-	}
-	c.unwell = err != nil
 }
 
 // forget drops what was withdrawn.

@@ -21,7 +21,4 @@ package fileregistry
 // which neither header reads may have been the newest, so the registry is not opened then. A version is
 // "<nonce in hex>-<revision in hex>": the nonce keeps a version from being given out twice when a power
 // loss takes back what was never durable.
-//
-// The page "control": 0 magic; 64 written, 72 synced, 80 gen, 88 sealed, 96 holder, 104 rotating,
-// 112 check, 120 and 128 syncs; from 4096 on 4,096 heartbeat words of tag (40 bits), counter (23), dead (1).
-// Its words are true only while a process lives that believes them: docs/design/file-registry.md.
+// The page "control" is drawn in control.go.

@@ -8,7 +8,7 @@ import (
 func FuzzFrame(f *testing.F) {
 	b := beginFrame(nil)
 	b = appendOp(b, &op{kind: opPut, key: "k", value: []byte("v"), session: "s"})
-	b = appendOp(b, &op{kind: opOpen, key: "s", info: sessionInfo{id: "s", handle: "h", slot: 3, tag: 9, ttl: 5, pid: 1}})
+	b = appendOp(b, &op{kind: opOpen, key: "s", info: sessionInfo{id: "s", handle: "h", slot: 3, tag: 9, ttl: 5}})
 	f.Add(sealFrame(b, 7, 64, 32, 5), uint32(7), uint64(64))
 	f.Add([]byte{}, uint32(0), uint64(0))
 	f.Fuzz(func(t *testing.T, b []byte, nonce uint32, lsn uint64) {
@@ -26,7 +26,7 @@ func FuzzFrame(f *testing.F) {
 func FuzzOps(f *testing.F) {
 	st := newState()
 	var ch change
-	st.apply(&op{kind: opOpen, key: "s", info: sessionInfo{id: "s", handle: "h", slot: 3, tag: 9, ttl: 5, pid: 1}}, "", &ch)
+	st.apply(&op{kind: opOpen, key: "s", info: sessionInfo{id: "s", handle: "h", slot: 3, tag: 9, ttl: 5}}, "", &ch)
 	st.apply(&op{kind: opPut, key: "k", value: []byte("v"), session: "s"}, "v1", &ch)
 	f.Add(st.encode())
 	f.Add(appendOp(nil, &op{kind: opDelete, quiet: true, key: "k"}))

@@ -16,7 +16,7 @@ import (
 // process is in one of three states, and only try, giveUp and release move it:
 //
 //	idle   --try-->  wanted | held      wanted --giveUp--> idle
-//	wanted --try-->  wanted | held      held   --release-> idle, or held while the kernel refuses
+//	wanted --try-->  wanted | held      held   --release-> idle
 //
 // It is held across reading the journal's tail and one pwrite, or the start of a generation, by the core only, and
 // never across the sync of a commit. The journal files are locked shared across each fdatasync of the syncer, and
@@ -91,16 +91,12 @@ func (l *locker) giveUp() {
 	}
 }
 
-func (l *locker) release() error {
-	if l.phase != held {
-		return nil
+func (l *locker) release() {
+	if l.phase == held {
+		l.holder.Store(0)
+		_ = l.f.Unlock() // of a lock that it has, which the kernel does not refuse
+		l.phase = idle
 	}
-	l.holder.Store(0)
-	if err := l.f.Unlock(); err != nil {
-		return err
-	}
-	l.phase = idle
-	return nil
 }
 
 func (l *locker) notice(now time.Time) {

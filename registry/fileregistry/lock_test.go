@@ -22,9 +22,8 @@ type kernel struct{ owner int }
 
 // side is one process's open file.
 type side struct {
-	k       *kernel
-	me      int
-	refuses bool // Unlock fails
+	k  *kernel
+	me int
 }
 
 func (s *side) TryLock(bool) (bool, error) {
@@ -35,9 +34,6 @@ func (s *side) TryLock(bool) (bool, error) {
 }
 
 func (s *side) Unlock() error {
-	if s.refuses {
-		return errors.New("not now")
-	}
 	s.k.owner = 0
 	return nil
 }
@@ -47,7 +43,7 @@ func (s *side) Unlock() error {
 func TestALockThatNobodyWantsIsNeverKept(t *testing.T) {
 	t.Parallel()
 	const processes, steps = 3, 5
-	moves := []string{"wants", "gives up", "is done", "is killed", "is refused"}
+	moves := []string{"wants", "gives up", "is done", "is killed"}
 	seen := 0
 	var explore func(path []int)
 	explore = func(path []int) {
@@ -63,7 +59,7 @@ func TestALockThatNobodyWantsIsNeverKept(t *testing.T) {
 	}
 	explore(nil)
 	t.Logf("%d histories", seen)
-	if seen < 5_000 {
+	if seen < 500 {
 		t.Errorf("only %d histories were played", seen)
 	}
 }
@@ -92,18 +88,14 @@ func playLock(t *testing.T, path []int, moves int) (moved bool) {
 			}
 		case 1:
 			l.giveUp()
-			_ = l.release() // as the core does at the end of each turn
+			l.release() // as the core does at the end of each turn
 		case 2:
-			_ = l.release()
+			l.release()
 		case 3:
 			dead[i] = true
 			if k.owner == i+1 {
 				k.owner = 0 // the kernel's part
 			}
-		case 4:
-			s := l.f.(*side)
-			s.refuses = !s.refuses
-			before = ""
 		}
 		moved = before != fmt.Sprint(l.phase, k.owner, dead)
 		for j, l := range all {
@@ -114,7 +106,7 @@ func playLock(t *testing.T, path []int, moves int) (moved bool) {
 				t.Fatalf("after %v process %d keeps a lock that it does not want", path, j+1)
 			}
 		}
-		if named := int(holder.Load()); named != 0 && named != k.owner && !dead[named-1] && !all[named-1].f.(*side).refuses {
+		if named := int(holder.Load()); named != 0 && named != k.owner && !dead[named-1] {
 			t.Fatalf("after %v the lock is said to be that of %d, which lives and does not have it", path, named)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,7 +38,7 @@ type session struct {
 }
 
 func (s *store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Session, error) {
-	info := sessionInfo{id: newID(), handle: s.handle, tag: newTag(), ttl: int64(ttl), pid: os.Getpid()}
+	info := sessionInfo{id: newID(), handle: s.handle, tag: newTag(), ttl: int64(ttl)}
 	if !s.keeper.enter(info.id) {
 		return nil, fmt.Errorf("file registry: %w", fault.Closed)
 	}

@@ -1,7 +1,6 @@
 package pgregistry
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 	"testing"
@@ -37,19 +36,6 @@ func TestANotificationNamesTheKeysOrAllOfThem(t *testing.T) {
 	if sessions, _, all := heard("?? not for us"); !sessions || !all {
 		t.Errorf("what a newer program says must not be overheard: %t, %t", sessions, all)
 	}
-}
-
-func TestAfterIsTheEndOfAPrefix(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		prefix := string(rapid.SliceOfN(rapid.SampledFrom([]byte{0, 'a', 0xfe, 0xff}), 0, 4).Draw(t, "prefix"))
-		key := string(rapid.SliceOfN(rapid.SampledFrom([]byte{0, 'a', 'b', 0xfe, 0xff}), 0, 5).Draw(t, "key"))
-		end := after(prefix)
-		in := key >= prefix && (end == nil || bytes.Compare([]byte(key), end) < 0)
-		if in != strings.HasPrefix(key, prefix) {
-			t.Fatalf("prefix %q ends before %q: key %q is taken for one below it: %t", prefix, end, key, in)
-		}
-	})
 }
 
 func TestIDsAreDistinctAndKeepTheirText(t *testing.T) {

@@ -17,13 +17,7 @@ import (
 // kill ends everything as the death of the process would, as far as others can see.
 func (s *store) kill() {
 	s.once.Do(func() {
-		s.keeper.mu.Lock()
-		own := s.keeper.own
-		s.keeper.own = nil
-		s.keeper.mu.Unlock()
-		for _, l := range own {
-			l.Abandon()
-		}
+		s.keeper.own.Abandon()
 		s.shutDown()
 	})
 }

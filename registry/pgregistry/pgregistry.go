@@ -22,7 +22,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/ringfence/ringfence/internal/hook"
@@ -177,16 +176,16 @@ func (s *store) urgent(ctx context.Context, f func(*pgx.Conn) error) error {
 	return f(c.Conn())
 }
 
-// onLive is urgent for one statement. It takes another connection if nothing could be sent on the first:
-// an idle connection that was closed is no reason to fail.
-func (s *store) onLive(ctx context.Context, f func(*pgx.Conn) error) (err error) {
+// onLive is use for one statement. It takes another connection while again allows it: an idle connection that
+// was closed is no reason to fail.
+func (s *store) onLive(ctx context.Context, use func(context.Context, func(*pgx.Conn) error) error, again func(error) bool, f func(*pgx.Conn) error) (err error) {
 	for range cap(s.slots) + reserved + 1 {
 		sent := false
-		err = s.urgent(ctx, func(c *pgx.Conn) error {
+		err = use(ctx, func(c *pgx.Conn) error {
 			sent = true
 			return f(c)
 		})
-		if err == nil || !sent || !pgconn.SafeToRetry(err) || ctx.Err() != nil {
+		if err == nil || !sent || !again(err) || ctx.Err() != nil {
 			return err
 		}
 	}
@@ -209,32 +208,23 @@ func (s *store) isClosed() bool {
 	return s.closed
 }
 
-// List implements driver.Registry. A closed idle connection is no reason to fail: another one can repeat
-// the reading.
+// List implements driver.Registry. A reading can be repeated until there is an answer, but for a FATAL one, which
+// ends the connection.
 func (s *store) List(ctx context.Context, prefix string) (snap driver.Snapshot, err error) {
-	for range cap(s.slots) + reserved + 1 {
-		sent := false
-		err = s.do(ctx, func(c *pgx.Conn) error {
-			sent = true
-			snap, err = s.list(ctx, c, prefix)
-			return err
-		})
-		if err == nil {
-			return snap, nil
-		}
-		if !sent {
-			return driver.Snapshot{}, err
-		}
-		if code(err) != "" && untouched(err) || ctx.Err() != nil {
-			break // an answer, unless a FATAL one ends the connection
-		}
+	unanswered := func(err error) bool { return code(err) == "" || !untouched(err) }
+	err = s.onLive(ctx, s.do, unanswered, func(c *pgx.Conn) (err error) {
+		snap, err = s.list(ctx, c, prefix)
+		return err
+	})
+	if err != nil {
+		return driver.Snapshot{}, s.refused("list", err)
 	}
-	return driver.Snapshot{}, s.refused("list", err)
+	return snap, nil
 }
 
 func (s *store) list(ctx context.Context, c *pgx.Conn, prefix string) (snap driver.Snapshot, err error) {
 	var rows pgx.Rows
-	if end := after(prefix); end == nil {
+	if end := kv.After(prefix); end == nil {
 		rows, err = c.Query(ctx, s.q.listFrom, []byte(prefix))
 	} else {
 		rows, err = c.Query(ctx, s.q.list, []byte(prefix), end)
@@ -272,18 +262,6 @@ func scanEntries(rows pgx.Rows) (snap driver.Snapshot, err error) {
 func unhex(b []byte) ([]byte, error) {
 	n, err := hex.Decode(b, b)
 	return b[:n:n], err
-}
-
-// after is the first key behind all that start with prefix; nil when there is none.
-func after(prefix string) []byte {
-	b := []byte(prefix)
-	for i := len(b) - 1; i >= 0; i-- {
-		if b[i] != 0xff {
-			b[i]++
-			return b[:i+1]
-		}
-	}
-	return nil
 }
 
 // Watch implements driver.Registry.

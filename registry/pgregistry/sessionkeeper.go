@@ -2,12 +2,12 @@ package pgregistry
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/ringfence/ringfence/registry/driver"
@@ -38,8 +38,8 @@ type sessionKeeper struct {
 	s     *store
 	pokes chan struct{}
 
+	own     lease.Own
 	mu      sync.Mutex
-	own     map[pgtype.UUID]*lease.Session
 	begun   int // sweeps
 	shown   int // the number of the one that peers are from
 	peers   reading
@@ -47,7 +47,7 @@ type sessionKeeper struct {
 }
 
 func newSessionKeeper(s *store) *sessionKeeper {
-	return &sessionKeeper{s: s, pokes: make(chan struct{}, 1), own: make(map[pgtype.UUID]*lease.Session), changed: make(chan struct{})}
+	return &sessionKeeper{s: s, pokes: make(chan struct{}, 1), changed: make(chan struct{})}
 }
 
 // poke has the sessions read again.
@@ -167,13 +167,14 @@ func (k *sessionKeeper) sweep(ctx context.Context, dead []pgtype.UUID) (time.Dur
 // begin gives a sweep its number, and the sessions of this process.
 func (k *sessionKeeper) begin() (n int, own []pgtype.UUID) {
 	k.mu.Lock()
-	defer k.mu.Unlock()
 	k.begun++
-	ids := make([]pgtype.UUID, 0, len(k.own))
-	for x := range k.own {
-		ids = append(ids, x)
+	n = k.begun
+	k.mu.Unlock()
+	for _, text := range k.own.IDs() {
+		x, _ := parse(text)
+		own = append(own, x)
 	}
-	return k.begun, ids
+	return n, own
 }
 
 // learn publishes a reading, unless a sweep that began later has published its own. Sessions of this
@@ -185,15 +186,9 @@ func (k *sessionKeeper) learn(n int, peers reading, before []pgtype.UUID) {
 		close(k.changed)
 		k.changed = make(chan struct{})
 	}
-	var lost []*lease.Session
-	for _, x := range peers.Missing(before) {
-		if l := k.own[x]; l != nil {
-			lost = append(lost, l)
-		}
-	}
 	k.mu.Unlock()
-	for _, l := range lost {
-		l.Lost()
+	for _, x := range peers.Missing(before) {
+		k.own.Lost(id{x}.text())
 	}
 }
 
@@ -204,7 +199,7 @@ func (s *store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Sess
 	}
 	x := s.ids.next()
 	opened, err := lease.Ask(s.link.shown, func() error {
-		return s.onLive(ctx, func(c *pgx.Conn) error {
+		return s.onLive(ctx, s.urgent, pgconn.SafeToRetry, func(c *pgx.Conn) error {
 			_, err := c.Exec(ctx, s.q.open, x, s.holder, ttl.Seconds())
 			return err
 		})
@@ -212,34 +207,16 @@ func (s *store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Sess
 	if err != nil {
 		return nil, s.refused("open a session", err) // an unknown session expires
 	}
-	l := s.keeper.keep(x, ttl, opened)
+	k := s.keeper
+	l := k.own.Start(lease.Config{
+		ID: id{x}.text(), TTL: ttl, Opened: opened, Link: s.link.shown, Logger: s.log, Gate: s.gate,
+		Renew: func(ctx context.Context) error { return k.renew(ctx, x) },
+		End:   func(ctx context.Context) error { return k.close(ctx, x) },
+	})
 	if l == nil {
 		return nil, fmt.Errorf("postgres registry: %w", driver.ErrClosed)
 	}
 	return l, nil
-}
-
-// keep renews a session from now on; nil when the store is closed.
-func (k *sessionKeeper) keep(x pgtype.UUID, ttl time.Duration, opened lease.Asked) *lease.Session {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.own == nil {
-		return nil
-	}
-	l := lease.Start(lease.Config{
-		ID: id{x}.text(), TTL: ttl, Opened: opened, Link: k.s.link.shown, Logger: k.s.log, Gate: k.s.gate,
-		Renew:  func(ctx context.Context) error { return k.renew(ctx, x) },
-		End:    func(ctx context.Context) error { return k.close(ctx, x) },
-		Closed: func(*lease.Session) { k.forget(x) },
-	})
-	k.own[x] = l
-	return l
-}
-
-func (k *sessionKeeper) forget(x pgtype.UUID) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.own, x)
 }
 
 func (k *sessionKeeper) renew(ctx context.Context, x pgtype.UUID) error {
@@ -264,15 +241,7 @@ const closeMax = 2 * time.Second
 
 // endAll closes the sessions of this process and opens no more.
 func (k *sessionKeeper) endAll() error {
-	k.mu.Lock()
-	own := k.own
-	k.own = nil
-	k.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), closeMax)
 	defer cancel()
-	var errs []error
-	for _, l := range own {
-		errs = append(errs, l.Close(ctx))
-	}
-	return errors.Join(errs...)
+	return k.own.End(ctx)
 }

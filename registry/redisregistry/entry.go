@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/redis/rueidis"
+
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
@@ -77,21 +79,13 @@ func decodeEntry(key string, raw []byte) driver.Entry {
 	return e
 }
 
-// part is what decodeList needs of a part of an answer.
-type part[M any] interface {
-	*M
-	AsInt64() (int64, error)
-	ToString() (string, error)
-	AsBytes() ([]byte, error)
-}
-
 // decodeList reads the answer of the list script.
-func decodeList[M any, P part[M]](reply []M) (driver.Snapshot, error) {
+func decodeList(reply []rueidis.RedisMessage) (driver.Snapshot, error) {
 	if len(reply) < 2 || len(reply)%2 != 0 {
 		return driver.Snapshot{}, fmt.Errorf("an answer of %d parts", len(reply))
 	}
-	revision, err1 := P(&reply[0]).AsInt64()
-	now, err2 := P(&reply[1]).AsInt64()
+	revision, err1 := reply[0].AsInt64()
+	now, err2 := reply[1].AsInt64()
 	if err := errors.Join(err1, err2); err != nil {
 		return driver.Snapshot{}, err
 	}
@@ -103,8 +97,8 @@ func decodeList[M any, P part[M]](reply []M) (driver.Snapshot, error) {
 		snap.Entries = make([]driver.Entry, 0, len(reply)/2-1)
 	}
 	for i := 2; i < len(reply); i += 2 {
-		key, err1 := P(&reply[i]).ToString()
-		raw, err2 := P(&reply[i+1]).AsBytes()
+		key, err1 := reply[i].ToString()
+		raw, err2 := reply[i+1].AsBytes()
 		if err := errors.Join(err1, err2); err != nil {
 			return driver.Snapshot{}, fmt.Errorf("key %q: %w", key, err)
 		}

@@ -3,7 +3,6 @@ package redisregistry
 import (
 	"bytes"
 	"errors"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -11,13 +10,6 @@ import (
 	"github.com/ringfence/ringfence/internal/memtest"
 	"github.com/ringfence/ringfence/registry/driver"
 )
-
-// word is a part of an answer of the server.
-type word string
-
-func (w *word) AsInt64() (int64, error)   { return strconv.ParseInt(string(*w), 10, 64) }
-func (w *word) ToString() (string, error) { return string(*w), nil }
-func (w *word) AsBytes() ([]byte, error)  { return []byte(*w), nil }
 
 // stored is what a put makes of an entry in Redis.
 func stored(p *driver.Put) []byte { return appendContent([]byte(version(7, newID())), p) }
@@ -42,43 +34,6 @@ func FuzzEntry(f *testing.F) {
 		again := appendContent([]byte(e.Version), &driver.Put{Session: e.Session, Value: e.Value})
 		if bound := raw[versionBytes] == bound; bound == (e.Session != "") && !bytes.Equal(again, raw) {
 			t.Fatalf("%q is stored as %q", raw, again)
-		}
-	})
-}
-
-// A list has a revision, a time, and one entry for each pair of the other parts, or is refused.
-func FuzzList(f *testing.F) {
-	f.Add("12\n5\nk\n" + string(stored(&driver.Put{Value: []byte("v")})))
-	f.Add("12\n5")
-	f.Add("12\n5\nk\n\nl\nv")
-	f.Add("12")
-	f.Add("x\n5\nk\nv")
-	f.Fuzz(func(t *testing.T, text string) {
-		var parts []word
-		for p := range strings.SplitSeq(text, "\n") {
-			parts = append(parts, word(p))
-		}
-		var snap driver.Snapshot
-		var err error
-		memtest.AtMost(t, 128*(len(parts)+len(text)), text, func() { snap, err = decodeList(parts) })
-		if err != nil {
-			return
-		}
-		if n, err := strconv.ParseInt(string(parts[0]), 10, 64); err != nil || n != snap.Revision {
-			t.Fatalf("revision %d of %q", snap.Revision, parts[0])
-		}
-		if n, err := strconv.ParseInt(string(parts[1]), 10, 64); err != nil || n != snap.Time {
-			t.Fatalf("time %d of %q", snap.Time, parts[1])
-		}
-		at := 2
-		for i, e := range snap.Entries {
-			for ; at < len(parts) && parts[at+1] == ""; at += 2 {
-				continue // which counts as absent
-			}
-			if at >= len(parts) || e.Key != string(parts[at]) || !strings.HasPrefix(string(parts[at+1]), string(e.Version)) {
-				t.Fatalf("entry %d is %+v of %q", i, e, parts)
-			}
-			at += 2
 		}
 	})
 }

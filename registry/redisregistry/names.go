@@ -1,12 +1,10 @@
 package redisregistry
 
 import (
-	"fmt"
 	"net/url"
 	"strconv"
-	"strings"
 
-	"github.com/ringfence/ringfence/registry/driver"
+	"github.com/ringfence/ringfence/registry/internal/kv"
 )
 
 // names are the keys and channels of a namespace. The hash tag holds its escaped name, so that all lie in one
@@ -21,8 +19,8 @@ type names struct {
 }
 
 func newNames(namespace string, db int) (names, error) {
-	if len(namespace) > 128 || strings.ContainsRune(namespace, 0) {
-		return names{}, fmt.Errorf("namespace %.20q (%d bytes): expected at most 128 bytes without NUL: %w", namespace, len(namespace), driver.ErrInvalid)
+	if err := kv.CheckNamespace(namespace); err != nil {
+		return names{}, err
 	}
 	root := "{ringfence/" + url.QueryEscape(namespace) + "}:"
 	// Channels, unlike keys, are those of all databases. Without the number the failure detectors of one
@@ -43,13 +41,8 @@ func span(prefix string) (from, to string) {
 	if prefix == "" {
 		return "-", "+"
 	}
-	end := []byte(prefix)
-	for len(end) > 0 && end[len(end)-1] == 0xff {
-		end = end[:len(end)-1]
+	if end := kv.After(prefix); end != nil {
+		return "[" + prefix, "(" + string(end)
 	}
-	if len(end) == 0 {
-		return "[" + prefix, "+"
-	}
-	end[len(end)-1]++
-	return "[" + prefix, "(" + string(end)
+	return "[" + prefix, "+"
 }

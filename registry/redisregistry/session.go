@@ -29,18 +29,14 @@ func (s *store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Sess
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
+	x := s.own.Start(lease.Config{
+		ID: id, TTL: ttl, Opened: opened, Link: s.seen, Logger: s.log, Gate: s.gate,
+		Renew: func(ctx context.Context) error { return s.renew(ctx, id, ttl) },
+		End:   func(ctx context.Context) error { return s.end(ctx, id) },
+	})
+	if x == nil {
 		return nil, fmt.Errorf("redis registry: %w", driver.ErrClosed) // it expires
 	}
-	x := lease.Start(lease.Config{
-		ID: id, TTL: ttl, Opened: opened, Link: s.seen, Logger: s.log, Gate: s.gate,
-		Renew:  func(ctx context.Context) error { return s.renew(ctx, id, ttl) },
-		End:    func(ctx context.Context) error { return s.end(ctx, id) },
-		Closed: func(x *lease.Session) { s.forget(x) },
-	})
-	s.sessions[id] = x
 	return x, nil
 }
 
@@ -81,24 +77,12 @@ func (s *store) end(ctx context.Context, id string) error {
 	return nil
 }
 
-func (s *store) forget(x *lease.Session) {
-	s.mu.Lock()
-	delete(s.sessions, x.ID())
-	s.mu.Unlock()
-}
-
 // renewAll finds out after a reconnect which sessions the store still has.
 func (s *store) renewAll(ctx context.Context) {
-	s.mu.Lock()
-	sessions := make([]*lease.Session, 0, len(s.sessions))
-	for _, x := range s.sessions {
-		sessions = append(sessions, x)
-	}
-	s.mu.Unlock()
-	for _, x := range sessions {
-		n, err := s.client.Do(ctx, s.client.B().Exists().Key(s.names.session+x.ID()).Build()).AsInt64()
+	for _, id := range s.own.IDs() {
+		n, err := s.client.Do(ctx, s.client.B().Exists().Key(s.names.session+id).Build()).AsInt64()
 		if err == nil && n == 0 {
-			x.Lost()
+			s.own.Lost(id)
 		}
 	}
 }

@@ -50,13 +50,13 @@ type store struct {
 	gate    *hook.Gate
 	young   time.Time // until then clients may still reconnect after a start of the server
 
-	mu       sync.Mutex
-	link     *link       // nil until the first watch or session
-	seen     *lease.Link // the link, as other processes see it
-	sessions map[string]*lease.Session
-	opened   int // sessions so far
-	closed   bool
-	closing  chan struct{}
+	mu      sync.Mutex
+	link    *link       // nil until the first watch or session
+	seen    *lease.Link // the link, as other processes see it
+	own     lease.Own
+	opened  int // sessions so far
+	closed  bool
+	closing chan struct{}
 }
 
 func newStore(n names, cfg Config) *store {
@@ -65,7 +65,7 @@ func newStore(n names, cfg Config) *store {
 		process: newID(),
 		apply:   rueidis.NewLuaScript(applyScript), list: rueidis.NewLuaScriptReadOnly(listScript),
 		open: rueidis.NewLuaScript(openScript), sweep: rueidis.NewLuaScript(sweepScript),
-		sessions: make(map[string]*lease.Session), seen: lease.NewLink(), closing: make(chan struct{}),
+		seen: lease.NewLink(), closing: make(chan struct{}),
 	}
 }
 
@@ -223,16 +223,17 @@ func (s *store) shut(farewell bool) error {
 		return nil
 	}
 	s.closed = true
-	sessions := make([]*lease.Session, 0, len(s.sessions))
-	for _, x := range s.sessions {
-		sessions = append(sessions, x)
-	}
 	l := s.link
 	s.mu.Unlock()
-	if !farewell {
+	var err error
+	if farewell {
+		ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
+		defer cancel()
+		err = s.own.End(ctx)
+	} else {
 		s.conns.close()
+		s.own.Abandon()
 	}
-	err := s.leave(sessions, farewell)
 	close(s.closing)
 	if l != nil {
 		l.close()
@@ -241,23 +242,4 @@ func (s *store) shut(farewell bool) error {
 	s.conns.close()
 	s.client.Close()
 	return err
-}
-
-// leave ends sessions, all at once: a server that does not answer costs one time-out.
-func (s *store) leave(sessions []*lease.Session, farewell bool) error {
-	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
-	defer cancel()
-	errs := make([]error, len(sessions))
-	var ending sync.WaitGroup
-	for i, x := range sessions {
-		ending.Go(func() {
-			if farewell {
-				errs[i] = x.Close(ctx)
-			} else {
-				x.Abandon()
-			}
-		})
-	}
-	ending.Wait()
-	return errors.Join(errs...)
 }

@@ -48,9 +48,7 @@ var brokenRegistries = []broken{
 		}
 	})},
 	{name: "tears the puts of a transaction apart", catch: oneTime, wrap: tear},
-	{name: "stops at the first refusal", catch: independent, wrap: stopAtRefusal},
 	{name: "applies from the last to the first", catch: independent, wrap: backwards},
-	{name: "checks the first transaction of a call only", catch: independent, wrap: firstChecked},
 	{name: "loses quiet puts", catch: independent, wrap: each(func(t *driver.Txn) {
 		if t.Quiet {
 			t.Puts = nil
@@ -68,7 +66,6 @@ var brokenRegistries = []broken{
 	// Readings.
 	{name: "lists what was", catch: "a put is read back by every process", wrap: stale},
 	{name: "answers quiet puts before they can be read", catch: "a register is linearizable", wrap: quietLater},
-	{name: "lists half now and half later", catch: oneTime, wrap: halves},
 	{name: "lists in any order", catch: "many keys are listed in order", wrap: listed(func(es []driver.Entry) []driver.Entry {
 		rand.Shuffle(len(es), func(i, j int) { es[i], es[j] = es[j], es[i] })
 		return es
@@ -93,11 +90,9 @@ var brokenRegistries = []broken{
 		return make(chan struct{}), nil
 	})},
 	{name: "is silent about deletes", catch: signals, wrap: each(func(t *driver.Txn) { t.Quiet = t.Quiet || len(t.Deletes) > 0 })},
-	{name: "is silent about the end of sessions", catch: signals, wrap: silentEnds},
 	{name: "signals everything to everybody", catch: "a watch is silent about other prefixes", wrap: watching(func(ctx context.Context, r driver.Registry, _ string) (<-chan struct{}, error) {
 		return r.Watch(ctx, "")
 	})},
-	{name: "signals before the change can be read", catch: coalesced, wrap: hasty},
 	{name: "drops signals to which nobody listens", catch: coalesced, wrap: watching(func(ctx context.Context, r driver.Registry, prefix string) (<-chan struct{}, error) {
 		return forward(ctx, r, prefix, 0, func() bool { return true })
 	})},
@@ -107,7 +102,6 @@ var brokenRegistries = []broken{
 	})},
 
 	// Sessions.
-	{name: "binds entries for show", catch: closing, wrap: show},
 	{name: "takes the entries of another session along", catch: closing, wrap: along},
 	{name: "never renews", catch: lives, play: func(h *memregistry.Handle, _ *registrytest.Process) { h.Freeze() }},
 	{name: "promises more time than it has", catch: lives, wrap: opening(func(x driver.Session) driver.Session {

@@ -37,21 +37,6 @@ func quietLater(r driver.Registry) driver.Registry {
 	})
 }
 
-func halves(r driver.Registry) driver.Registry {
-	return wrapped{Registry: r, list: func(ctx context.Context, prefix string) (driver.Snapshot, error) {
-		first, err := r.List(ctx, prefix)
-		if err != nil {
-			return first, err
-		}
-		pause(time.Millisecond)
-		second, err := r.List(ctx, prefix)
-		if len(first.Entries) == len(second.Entries) {
-			copy(second.Entries, first.Entries[:len(first.Entries)/2])
-		}
-		return second, err
-	}}
-}
-
 func listed(f func([]driver.Entry) []driver.Entry) func(driver.Registry) driver.Registry {
 	return func(r driver.Registry) driver.Registry {
 		return wrapped{Registry: r, list: func(ctx context.Context, prefix string) (driver.Snapshot, error) {

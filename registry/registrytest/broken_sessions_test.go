@@ -11,28 +11,6 @@ import (
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
-// show stores entries without their sessions, and puts the names of these beside them in lists.
-func show(r driver.Registry) driver.Registry {
-	return wrapped{Registry: r, list: func(ctx context.Context, prefix string) (driver.Snapshot, error) {
-		snap, err := r.List(ctx, prefix)
-		for i, e := range snap.Entries {
-			if x, ok := shown.Load(e.Key); ok {
-				snap.Entries[i].Session, _ = x.(string)
-			}
-		}
-		return snap, err
-	}, apply: func(ctx context.Context, txns []driver.Txn) ([]driver.Result, error) {
-		return r.Apply(ctx, changed(txns, func(t *driver.Txn) {
-			for i := range t.Puts {
-				shown.Store(t.Puts[i].Key, t.Puts[i].Session)
-				t.Puts[i].Session = ""
-			}
-		}))
-	}}
-}
-
-var shown sync.Map // of all processes of a store, by key
-
 // along ends all sessions of a process with the first.
 func along(r driver.Registry) driver.Registry {
 	var mu sync.Mutex

@@ -3,8 +3,6 @@ package registrytest_test
 import (
 	"context"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/ringfence/ringfence/registry/driver"
 )
@@ -57,38 +55,4 @@ func forward(ctx context.Context, r driver.Registry, prefix string, capacity int
 		}
 	}()
 	return out, err
-}
-
-// silentEnds drops the signals that come when a session was just closed.
-func silentEnds(r driver.Registry) driver.Registry {
-	w := wrapped{Registry: r}
-	w.watch = func(ctx context.Context, prefix string) (<-chan struct{}, error) {
-		return forward(ctx, r, prefix, 1, func() bool { return !muted.Load() })
-	}
-	w.sessions = func(x driver.Session) driver.Session {
-		return wrappedSession{Session: x, close: func(ctx context.Context) error {
-			muted.Store(true)
-			return x.Close(ctx)
-		}}
-	}
-	return w
-}
-
-// muted is of all processes of a store, as is queued.
-var muted atomic.Bool
-
-// hasty has the watchers told, and only then changes something.
-func hasty(r driver.Registry) driver.Registry {
-	return apart(r, func(ctx context.Context, t driver.Txn) (driver.Result, error) {
-		if t.Quiet || len(t.Puts) == 0 {
-			return one(ctx, r, t)
-		}
-		again := driver.Txn{Deletes: []string{t.Puts[0].Key + " told"}}
-		if _, err := one(ctx, r, again); err != nil {
-			return driver.Result{}, err
-		}
-		pause(2 * time.Millisecond)
-		t.Quiet = true
-		return one(ctx, r, t)
-	})
 }

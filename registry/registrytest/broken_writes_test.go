@@ -96,26 +96,6 @@ func tear(r driver.Registry) driver.Registry {
 	})
 }
 
-func stopAtRefusal(r driver.Registry) driver.Registry {
-	return wrapped{Registry: r, apply: func(ctx context.Context, txns []driver.Txn) ([]driver.Result, error) {
-		out := make([]driver.Result, len(txns))
-		for i, t := range txns {
-			res, err := one(ctx, r, t)
-			if err != nil {
-				return nil, err
-			}
-			out[i] = res
-			if res.Err != nil {
-				for j := range out[i:] {
-					out[i+j] = res
-				}
-				return out, nil
-			}
-		}
-		return out, nil
-	}}
-}
-
 func backwards(r driver.Registry) driver.Registry {
 	return wrapped{Registry: r, apply: func(ctx context.Context, txns []driver.Txn) ([]driver.Result, error) {
 		turned := slices.Clone(txns)
@@ -123,18 +103,6 @@ func backwards(r driver.Registry) driver.Registry {
 		res, err := r.Apply(ctx, turned)
 		slices.Reverse(res)
 		return res, err
-	}}
-}
-
-func firstChecked(r driver.Registry) driver.Registry {
-	return wrapped{Registry: r, apply: func(ctx context.Context, txns []driver.Txn) ([]driver.Result, error) {
-		first := true
-		return r.Apply(ctx, changed(txns, func(t *driver.Txn) {
-			if !first {
-				t.Checks = nil
-			}
-			first = false
-		}))
 	}}
 }
 

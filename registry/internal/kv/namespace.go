@@ -13,14 +13,34 @@ import (
 // Namespace confines d to the keys of one namespace. Its name ends with a NUL, which no key contains, so no
 // namespace reaches into another.
 func Namespace(d driver.Registry, name string) (driver.Registry, error) {
-	if len(name) > 128 || strings.ContainsRune(name, 0) {
-		return nil, fmt.Errorf("namespace %.20q (%d bytes): expected at most 128 bytes without NUL: %w", name, len(name), driver.ErrInvalid)
+	if err := CheckNamespace(name); err != nil {
+		return nil, err
 	}
 	n := &namespace{d: d, prefix: name + "\x00"}
 	if tx, ok := d.(driver.Transactional); ok {
 		return &txNamespace{namespace: n, tx: tx}, nil
 	}
 	return n, nil
+}
+
+// CheckNamespace says whether name can be one.
+func CheckNamespace(name string) error {
+	if len(name) > 128 || strings.ContainsRune(name, 0) {
+		return fmt.Errorf("namespace %.20q (%d bytes): expected at most 128 bytes without NUL: %w", name, len(name), driver.ErrInvalid)
+	}
+	return nil
+}
+
+// After is the first key behind all that start with prefix; nil when there is none.
+func After(prefix string) []byte {
+	b := []byte(prefix)
+	for i := len(b) - 1; i >= 0; i-- {
+		if b[i] < 0xff {
+			b[i]++
+			return b[:i+1]
+		}
+	}
+	return nil
 }
 
 type namespace struct {

@@ -1,7 +1,11 @@
 package kv_test
 
 import (
+	"bytes"
+	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/ringfence/ringfence/registry/driver"
 	"github.com/ringfence/ringfence/registry/internal/kv"
@@ -27,4 +31,17 @@ func TestANamespaceHasTransactionsOnlyWhereItsStoreHas(t *testing.T) {
 			t.Errorf("%s: transactional %t, want %t", name, has, c.want)
 		}
 	}
+}
+
+func TestAfterIsTheEndOfAPrefix(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		prefix := string(rapid.SliceOfN(rapid.SampledFrom([]byte{0, 'a', 0xfe, 0xff}), 0, 4).Draw(t, "prefix"))
+		key := string(rapid.SliceOfN(rapid.SampledFrom([]byte{0, 'a', 'b', 0xfe, 0xff}), 0, 5).Draw(t, "key"))
+		end := kv.After(prefix)
+		in := key >= prefix && (end == nil || bytes.Compare([]byte(key), end) < 0)
+		if in != strings.HasPrefix(key, prefix) {
+			t.Fatalf("prefix %q ends before %q: key %q is taken for one below it: %t", prefix, end, key, in)
+		}
+	})
 }

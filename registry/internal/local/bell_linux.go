@@ -6,8 +6,6 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/ringfence/ringfence/internal/fault"
 )
 
 // Bell wakes the processes that share a file, by writes to it that are never read: the kernel queues an event for
@@ -20,14 +18,11 @@ type Bell struct {
 
 // NewBell opens the file, and makes it if need be.
 func NewBell(path string) (*Bell, error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0o600) // a FIFO would keep us, a link lead elsewhere
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if st, err := file.Stat(); err != nil || !st.Mode().IsRegular() || st.Size() == 0 {
-		if err == nil && !st.Mode().IsRegular() {
-			err = fmt.Errorf("%s: expected a file, found %s; remove it: %w", path, st.Mode().Type(), fault.Invalid)
-		}
+	if st, err := file.Stat(); err != nil || st.Size() == 0 {
 		if err == nil {
 			_, err = file.WriteAt([]byte{1}, 0) // a block to poke at, also when the disk is full
 		}

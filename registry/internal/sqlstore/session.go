@@ -47,31 +47,16 @@ func (s *Store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Sess
 		return nil, err
 	}
 	poke(s.ring)
-	return s.adopt(id, ttl, opened)
-}
-
-// adopt keeps a session that is in the database alive from now on.
-func (s *Store) adopt(id string, ttl time.Duration, opened lease.Asked) (driver.Session, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
+	x := s.own.Start(lease.Config{
+		ID: id, TTL: ttl, Opened: opened, Link: s.link, Logger: s.log, Gate: s.gate,
+		Renew: func(ctx context.Context) error { return s.renew(ctx, id, ttl) },
+		End:   func(ctx context.Context) error { return s.endSessions(ctx, []string{id}) },
+	})
+	if x == nil {
 		return nil, s.closedError() // it runs out
 	}
-	x := lease.Start(lease.Config{
-		ID: id, TTL: ttl, Opened: opened, Link: s.link, Logger: s.log, Gate: s.gate,
-		Renew:  func(ctx context.Context) error { return s.renew(ctx, id, ttl) },
-		End:    func(ctx context.Context) error { return s.endSessions(ctx, []string{id}) },
-		Closed: func(*lease.Session) { s.forget(id) },
-	})
-	s.own[id] = x
 	poke(s.keep)
 	return x, nil
-}
-
-func (s *Store) forget(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.own, id)
 }
 
 // renew is one statement, which leaves an expired session alone.

@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"errors"
-	"maps"
 	mrand "math/rand/v2"
 	"slices"
 	"sync"
@@ -54,7 +53,7 @@ func (s *Store) round() (next time.Duration, ring []string) {
 	ctx, cancel := context.WithTimeout(s.ctx, patience)
 	defer cancel()
 	s.keepPresence(ctx)
-	before := s.ownIDs()
+	before := s.own.IDs()
 	all, err := s.sessions(ctx)
 	if err != nil {
 		return time.Second, nil // the listener logs it
@@ -71,7 +70,7 @@ func (s *Store) round() (next time.Duration, ring []string) {
 			next = min(next, max(x.left+justAfter, min(x.ttl/4, calm), shortRound))
 		}
 	}
-	s.lost(seen.Missing(before))
+	s.own.Lost(seen.Missing(before)...)
 	if len(expired) > 0 {
 		s.expire(ctx, expired)
 	}
@@ -82,27 +81,10 @@ func (s *Store) round() (next time.Duration, ring []string) {
 	return next, ring
 }
 
-func (s *Store) ownIDs() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Collect(maps.Keys(s.own))
-}
-
-// lost ends sessions of this process that have ended in the database.
-func (s *Store) lost(ids []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, id := range ids {
-		if x := s.own[id]; x != nil {
-			x.Lost()
-		}
-	}
-}
-
 // expire ends sessions that expired. Other processes do the same, so each takes few at a time, in an order
 // of its own: they must not wait for each other, or keep renewals waiting.
 func (s *Store) expire(ctx context.Context, ids []string) {
-	s.lost(ids)
+	s.own.Lost(ids...)
 	mrand.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 	for few := range slices.Chunk(ids, expireAtOnce) {
 		if err := s.endWhere(ctx, few, " AND expires <= "+s.d.Now()); err != nil && s.ctx.Err() == nil {

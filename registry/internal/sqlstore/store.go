@@ -17,7 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -79,8 +78,8 @@ type Store struct {
 	presence ownPresence
 	link     *lease.Link // the presence, and the listener: both are lost with the server
 
+	own    lease.Own
 	mu     sync.Mutex
-	own    map[string]*lease.Session
 	closed bool
 	once   sync.Once
 	err    error
@@ -91,7 +90,7 @@ type Store struct {
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s := &Store{
 		cfg: cfg, d: cfg.Dialect, log: cfg.Logger, nonce: rand.Text()[:13],
-		keep: make(chan struct{}, 1), ring: make(chan struct{}, 1), own: make(map[string]*lease.Session), link: lease.NewLink(), gate: hook.GateOf(ctx),
+		keep: make(chan struct{}, 1), ring: make(chan struct{}, 1), link: lease.NewLink(), gate: hook.GateOf(ctx),
 	}
 	if s.cfg.NoWait == nil {
 		s.cfg.NoWait = cfg.DB
@@ -127,7 +126,7 @@ func (s *Store) List(ctx context.Context, prefix string) (driver.Snapshot, error
 		return driver.Snapshot{}, err
 	}
 	defer done()
-	from, to := []byte(prefix), after(prefix)
+	from, to := []byte(prefix), kv.After(prefix)
 	on, args := s.d.bind("e.k >= %s AND e.k < %s", 2), []any{from, to}
 	if to == nil {
 		on, args = s.d.bind("e.k >= %s", 1), []any{from}
@@ -154,18 +153,6 @@ func (s *Store) List(ctx context.Context, prefix string) (driver.Snapshot, error
 	}
 	slices.SortFunc(snap.Entries, func(a, b driver.Entry) int { return strings.Compare(a.Key, b.Key) })
 	return snap, nil
-}
-
-// after is the first key that does not start with prefix and sorts after those that do; nil: none.
-func after(prefix string) []byte {
-	b := []byte(prefix)
-	for i := len(b) - 1; i >= 0; i-- {
-		if b[i] < 0xff {
-			b[i]++
-			return b[:i+1]
-		}
-	}
-	return nil
 }
 
 // Watch implements driver.Registry.
@@ -286,31 +273,19 @@ func (s *Store) lastRing() {
 	}
 }
 
-// endOwn ends the sessions of this process, all at once, as the server may be out of reach.
-func (s *Store) endOwn(own []*lease.Session, tell bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience/5)
-	defer cancel()
-	var wg sync.WaitGroup
-	for _, x := range own {
-		wg.Go(func() {
-			if !tell {
-				x.Abandon()
-			} else if err := x.Close(ctx); err != nil {
-				s.log.Warn("can't end a session at close; it ends with its TTL", "session", x.ID(), "error", err)
-			}
-		})
-	}
-	wg.Wait()
-}
-
 func (s *Store) end(tell bool) {
 	s.mu.Lock()
 	s.closed = true // no more calls, no new sessions
-	own := slices.Collect(maps.Values(s.own))
 	s.mu.Unlock()
-	s.endOwn(own, tell)
 	if tell {
+		ctx, cancel := context.WithTimeout(context.Background(), patience/5)
+		if err := s.own.End(ctx); err != nil {
+			s.log.Warn("can't end sessions at close; they end with their TTL", "error", err)
+		}
+		cancel()
 		s.lastRing()
+	} else {
+		s.own.Abandon()
 	}
 	s.cancel()
 	s.watches.Close()

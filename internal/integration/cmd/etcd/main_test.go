@@ -20,7 +20,6 @@ import (
 	"testing"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 
 	"github.com/ringfence/ringfence/registry"
@@ -153,63 +152,6 @@ func TestTLSChecksBothSides(t *testing.T) {
 			t.Errorf("%s: accepted", what)
 		}
 		cancel()
-	}
-}
-
-func TestUserAndPasswordAreCheckedAndNotShown(t *testing.T) {
-	t.Parallel()
-	cfg := configured(t)
-	e, _ := started(t, cfg)
-	ready(t, e)
-	host := cfg.ListenClientUrls[0].Host
-	admin, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://" + host}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = admin.Close() }()
-	for _, step := range []func() error{
-		func() error { _, err := admin.UserAdd(t.Context(), "root", "rootword"); return err },
-		func() error { _, err := admin.UserGrantRole(t.Context(), "root", "root"); return err },
-		func() error { _, err := admin.RoleAdd(t.Context(), "rf"); return err },
-		func() error {
-			_, err := admin.RoleGrantPermission(t.Context(), "rf", "apps/rf/", clientv3.GetPrefixRangeEnd("apps/rf/"), clientv3.PermissionType(clientv3.PermReadWrite))
-			return err
-		},
-		func() error { _, err := admin.UserAdd(t.Context(), "me", "hunter2"); return err },
-		func() error { _, err := admin.UserGrantRole(t.Context(), "me", "rf"); return err },
-		func() error { _, err := admin.AuthEnable(t.Context()); return err },
-	} {
-		if err := step(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	r, err := opened(t.Context(), t, "etcd://me:hunter2@"+host+"/apps/rf")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := put(t.Context(), r, "k"); err != nil {
-		t.Error(err)
-	}
-	s, err := r.OpenSession(t.Context(), 2*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
-	for what, bad := range map[string]string{
-		"a wrong password":           "etcd://me:hunter3@" + host + "/apps/rf",
-		"another user's prefix":      "etcd://me:hunter2@" + host + "/apps/others",
-		"nobody where one has to be": "etcd://" + host + "/apps/rf",
-	} {
-		_, err := opened(t.Context(), t, bad)
-		if !errors.Is(err, registry.ErrUnavailable) {
-			t.Errorf("%s: %v; expected unavailable, as from every store", what, err)
-			continue
-		}
-		if strings.Contains(err.Error(), "hunter") {
-			t.Errorf("%s: the message %q shows the password", what, err)
-		}
 	}
 }
 
