@@ -153,9 +153,6 @@ func (p *Proxy) admit(l *link, way int, x piece) (data []byte, lost bool) {
 		if wait <= 0 || p.closed {
 			data, lost = p.cut(l, way, f, x.data)
 			p.lost[way] += int64(len(x.data) - len(data))
-			if lost && errors.Is(x.err, io.EOF) {
-				p.harm.Hidden++
-			}
 			if held || f.Delay > 0 {
 				p.harm.Delayed += int64(len(x.data))
 			}
@@ -178,14 +175,12 @@ func (p *Proxy) cut(l *link, way int, f Fault, data []byte) ([]byte, bool) {
 	if f.Drop && !l.lost[way] {
 		keep := min(max(f.After-l.passed[way], 0), int64(len(data)))
 		l.passed[way] += keep
-		p.passed[way] += keep
 		l.lost[way] = keep < int64(len(data)) || f.After == 0
 		return data[:keep], l.lost[way]
 	}
 	if l.lost[way] {
 		return nil, true
 	}
-	p.passed[way] += int64(len(data))
 	return data, false
 }
 

@@ -33,8 +33,7 @@ type Proxy struct {
 	refuse  bool
 	heals   int
 	links   map[*link]struct{}
-	passed  [2]int64 // bytes, up and down
-	lost    [2]int64 // likewise
+	lost    [2]int64 // bytes, up and down
 	harm    Harm     // but what was lost
 	closed  bool
 }
@@ -46,7 +45,6 @@ type Harm struct {
 	Delayed          int64 // bytes that were held back, both ways together
 	Reset            int   // connections that Reset and Refuse ended
 	Refused          int   // connections that Refuse did not admit
-	Hidden           int   // ends of a direction that were dropped, as bytes are
 }
 
 // NewProxy listens on a loopback port and passes connections on to target, which is host:port or
@@ -86,7 +84,7 @@ func (p *Proxy) Up(f Fault) { p.set(func() { p.faults[up] = f }) }
 // requests that the server executes.
 func (p *Proxy) Down(f Fault) { p.set(func() { p.faults[down] = f }) }
 
-// Blackhole loses everything in both directions, and connects nobody: a cable that was pulled.
+// Blackhole loses everything in both directions, and connects no client: a cable that was pulled.
 func (p *Proxy) Blackhole() {
 	p.set(func() { p.faults = [2]Fault{{Drop: true}, {Drop: true}} })
 }
@@ -129,13 +127,6 @@ func (p *Proxy) Heal() {
 			}
 		}
 	})
-}
-
-// Passed is how many bytes went from clients to the server and back.
-func (p *Proxy) Passed() (up, down int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.passed[up], p.passed[down]
 }
 
 // Harm is what the faults did so far.

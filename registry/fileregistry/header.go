@@ -14,9 +14,8 @@ import (
 	"github.com/ringfence/ringfence/registry/driver"
 )
 
-// The header of a generation is what puts it in force: the highest one of the two files counts, so
-// a header that can't be read may have been the one that counted, and nobody can know. That is why
-// each file has it twice, in sectors of their own: what damages one leaves the other.
+// The highest header of the two files is the one in force, and a header that can't be read may have been that
+// one. So each file has it twice, in sectors of their own: what damages one leaves the other.
 //
 // Both are written at once and synced before the generation is used. A power loss meanwhile may
 // leave one of them, or one of the generation that lay in the file before: the higher one is taken,

@@ -155,7 +155,7 @@ func (d *directory) look(now time.Time) error {
 	name := dirName + "/" + controlName
 	away, err := vfs.Away(d.fs, name, d.info) // meanwhile nothing is written
 	if !away {
-		return nil // or nobody knows; what the files say counts
+		return nil // or it is not known; what the files say counts
 	}
 	d.lost = fmt.Errorf("the registry in %s was removed or replaced while this process had it open (%s: %w); nothing was written to what is there now; close this registry and open it again, or restart the process: %w",
 		d.fs.Path(dirName), d.fs.Path(name), err, fault.Closed)

@@ -54,7 +54,7 @@ func (k *sessionKeeper) announceDeath(handle string) {
 }
 
 // tidy removes the FIFOs of dead processes that have no session any more. The others are needed:
-// whoever sees a session of theirs later learns from the FIFO that it is over.
+// a process that sees a session of theirs later learns from the FIFO that it is over.
 func (k *sessionKeeper) tidy(table []sessionInfo) {
 	for handle := range k.gone {
 		if !slices.ContainsFunc(table, func(i sessionInfo) bool { return i.handle == handle }) {
@@ -64,10 +64,10 @@ func (k *sessionKeeper) tidy(table []sessionInfo) {
 	}
 }
 
-// sweepPatience is what a stopped writer may cost whoever opens the registry, to read it perhaps.
+// sweepPatience is what a stopped writer may cost the opening of a registry.
 const sweepPatience = 50 * time.Millisecond
 
-// sweep ends the sessions of processes that died while nobody watched, and removes what FIFOs
+// sweep ends the sessions of processes that died unwatched, and removes what FIFOs
 // they left. What can't be written soon is announced all the same, and the rounds write it.
 func (k *sessionKeeper) sweep(ctx context.Context) {
 	if !k.s.real {

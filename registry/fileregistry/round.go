@@ -10,8 +10,8 @@ import (
 // and what this process itself holds, and whatever disagrees is ended by the process that sees it.
 //
 //	table   word                     holder      it is
-//	has it  of another session       anybody     over: its end was written into the word, and the slot given away
-//	has it  dead                     anybody     over: its end was announced
+//	has it  of another session       any         over: its end was written into the word, and the slot given away
+//	has it  dead                     any         over: its end was announced
 //	has it  stands still for its TTL another     over, and declared now
 //	has it  alive                    this, but no process has it: over, its opening was given up
 //	has not whatever                 this        over: its end was written
@@ -141,7 +141,7 @@ func (k *sessionKeeper) end(ids []string) {
 	})
 }
 
-// ended is told the fate of the request under way.
+// ended takes the outcome of the request under way.
 func (k *sessionKeeper) ended(err error) {
 	if err != nil {
 		k.notBefore = time.Now().Add(minBeat)

@@ -13,7 +13,7 @@ import (
 
 // sessionKeeper keeps this process's sessions alive and notices the end of others': a crash at once,
 // through the FIFOs of its successors in the ring of processes (ring.go), so that one watcher wakes
-// and not all; a stopped or hung process by its heartbeat, which everybody looks at (round.go). One
+// and not all; a stopped or hung process by its heartbeat, which all look at (round.go). One
 // goroutine owns the state; mu guards only the process's own sessions.
 type sessionKeeper struct {
 	s       *store
@@ -108,7 +108,7 @@ func (k *sessionKeeper) enter(id string) bool {
 	return !k.closed
 }
 
-// leave is for the end of an opening; x is nil when nobody has the session. If it is in the journal
+// leave is for the end of an opening; x is nil when the caller gets no session. If it is in the journal
 // nonetheless, or comes to be, the rounds end it.
 func (k *sessionKeeper) leave(id string, x *session) (kept bool) {
 	k.mu.Lock()
@@ -136,7 +136,7 @@ func (k *sessionKeeper) session(id string) *session {
 }
 
 // fenced refuses a write in the name of a session of this process that is past its deadline,
-// even when nobody else has noticed yet.
+// even before another process has noticed.
 func (k *sessionKeeper) fenced(id string) error {
 	x := k.session(id)
 	if x == nil || x.alive() {
@@ -161,7 +161,7 @@ func (k *sessionKeeper) run() {
 		if every := k.round(); every > 0 {
 			timer.Reset(every)
 		} else {
-			timer.Stop() // nobody has anything to wait for
+			timer.Stop() // there is nothing to wait for
 		}
 		select {
 		case <-timer.C:

@@ -101,7 +101,7 @@ func (j *journal) openFile(i uint64, flag int) error {
 }
 
 // makeFile opens journal file i, makes it when there is none, and makes its name durable, with the
-// directory's: whoever made them may have been killed before it did.
+// directory's: the process that made them may have been killed before it did.
 func (j *journal) makeFile(i uint64) error {
 	if err := j.openFile(i, os.O_CREATE); err != nil || j.named[i] {
 		return err

@@ -10,9 +10,8 @@ import (
 	"github.com/ringfence/ringfence/internal/vfs"
 )
 
-// syncer makes written frames durable and answers the callers that wait for that. Everything that
-// gathers while one fdatasync runs shares the next one, with other processes as well: whoever
-// synced last tells up to where in the control page.
+// syncer makes written frames durable and answers the callers that wait for that. What gathers during one
+// fdatasync shares the next one, also across processes: the control page says up to where all is durable.
 type syncer struct {
 	ctl    *control
 	open   func(i uint64) (vfs.File, error) // journal file i

@@ -98,7 +98,7 @@ func (s *Store) changed(keys ...string) {
 		return
 	}
 	for _, c := range s.open() {
-		if !c.cutOff() { // it is told when it is back
+		if !c.cutOff() { // its watches are signalled when it is back
 			c.watches.Changed(keys...)
 		}
 	}

@@ -278,7 +278,7 @@ func (b *batch) add(m *idSource, n int32, t *driver.Txn) {
 	}
 }
 
-// expected is a version, or a session, of the caller: null for none, and nobody for a malformed one.
+// expected is a version, or a session, of the caller: null for none, and noID for a malformed one.
 func expected(v driver.Version) pgtype.UUID {
 	if v == "" {
 		return pgtype.UUID{}
@@ -286,7 +286,7 @@ func expected(v driver.Version) pgtype.UUID {
 	if x, ok := parse(string(v)); ok {
 		return x
 	}
-	return nobody()
+	return noID()
 }
 
 func (b *batch) args() *args {

@@ -55,7 +55,7 @@ func TestIDsAreDistinctAndKeepTheirText(t *testing.T) {
 		if _, ok := parse(bad); ok {
 			t.Errorf("%q passes for an ID", bad)
 		}
-		if x := expected(driver.Version(bad)); bad != "" && x != nobody() || bad == "" && x.Valid {
+		if x := expected(driver.Version(bad)); bad != "" && x != noID() || bad == "" && x.Valid {
 			t.Errorf("%q is expected as %v", bad, x)
 		}
 	}

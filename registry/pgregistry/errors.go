@@ -93,7 +93,7 @@ func (a attempts) Error() string {
 func advice(code string) string {
 	switch code {
 	case codeLockTimeout:
-		return "a transaction of somebody else keeps an entry locked: end it, or wait"
+		return "another transaction keeps an entry locked: end it, or wait"
 	case codeNoRight:
 		return "the role lacks a right: it needs USAGE of the schema and SELECT, INSERT, UPDATE, DELETE on its tables, and to make the schema first CREATE on the database"
 	case codeNoTable, codeNoSchema:

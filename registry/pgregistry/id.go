@@ -32,8 +32,8 @@ func parse(text string) (x pgtype.UUID, ok bool) {
 	return x, true
 }
 
-// nobody is no version and no session that was ever given out.
-func nobody() pgtype.UUID {
+// noID is no version and no session that was ever given out.
+func noID() pgtype.UUID {
 	x := pgtype.UUID{Valid: true}
 	for i := range x.Bytes {
 		x.Bytes[i] = 0xff

@@ -17,7 +17,7 @@ func EveryOperation(ctx context.Context, s driver.Registry) error {
 	if err != nil {
 		return fmt.Errorf("watch: %w", err)
 	}
-	x, err := s.OpenSession(ctx, 12*time.Second)
+	x, err := s.OpenSession(ctx, 6*time.Second)
 	if err != nil {
 		return fmt.Errorf("open a session: %w", err)
 	}

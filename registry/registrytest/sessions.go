@@ -50,9 +50,15 @@ func sessionClose(s *suite) {
 // sessionLives takes longer TTLs when one was not enough: a machine may stall for a second.
 func sessionLives(s *suite) {
 	a, b := s.open(), s.open()
+	s.again(func(longer time.Duration) string { return s.outlives(a, b, longer*s.h.TTL) })
+}
+
+// again repeats what a stall of the machine may spoil, with longer times; it fails with what was wrong at last.
+func (s *suite) again(try func(longer time.Duration) (broken string)) {
+	s.Helper()
 	var broken string
-	for _, ttl := range []time.Duration{s.h.TTL, 4 * s.h.TTL, 16 * s.h.TTL} {
-		if broken = s.outlives(a, b, ttl); broken == "" {
+	for _, longer := range []time.Duration{1, 4, 16} {
+		if broken = try(longer); broken == "" {
 			return
 		}
 		s.Log(broken)
@@ -134,18 +140,12 @@ func registryClose(s *suite) {
 // killed takes up to three processes: a machine may stall just when a death is to be noticed.
 func killed(s *suite) {
 	b, c := s.open(), s.open()
-	var broken string
-	for range 3 {
-		a := s.open()
-		if a.Kill == nil {
-			return
+	s.again(func(time.Duration) string {
+		if a := s.open(); a.Kill != nil {
+			return s.outlived(a, b, c)
 		}
-		if broken = s.outlived(a, b, c); broken == "" {
-			return
-		}
-		s.Log(broken)
-	}
-	s.Fatal(broken)
+		return ""
+	})
 }
 
 // outlived says what was wrong with how b and c saw a killed.
@@ -157,7 +157,7 @@ func (s *suite) outlived(a, b, c *Process) string {
 	}
 	x, keep := s.session(a, ttl), s.session(c, ttl)
 	if !s.binds(a, x, "k/dead") || !s.binds(c, keep, "k/alive") {
-		return "a session ended before anybody was killed"
+		return "a session ended before the kill"
 	}
 	other := s.watch(c, "k/")
 	drain(other, 20*time.Millisecond)
@@ -176,18 +176,12 @@ func (s *suite) outlived(a, b, c *Process) string {
 // frozen takes longer TTLs when one was not enough, as sessionLives does.
 func frozen(s *suite) {
 	b := s.open()
-	var broken string
-	for _, ttl := range []time.Duration{s.h.TTL, 4 * s.h.TTL, 16 * s.h.TTL} {
-		a := s.open()
-		if a.Freeze == nil {
-			return
+	s.again(func(longer time.Duration) string {
+		if a := s.open(); a.Freeze != nil {
+			return s.thawed(a, b, longer*s.h.TTL)
 		}
-		if broken = s.thawed(a, b, ttl); broken == "" {
-			return
-		}
-		s.Log(broken)
-	}
-	s.Fatal(broken)
+		return ""
+	})
 }
 
 // thawed says what was wrong with how the session of a ended while a was frozen, as far as a stall

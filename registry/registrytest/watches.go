@@ -122,9 +122,9 @@ func watchCoalesces(s *suite) {
 		s.put(a, "c/n", "again")
 	}
 	<-time.After(50 * time.Millisecond) // they come while the watch is not received
-	s.signalled(ch, "changes to which nobody listened")
+	s.signalled(ch, "changes that were not received")
 	if n := 1 + drain(ch, 100*time.Millisecond); n > unheard/2 {
-		s.Errorf("%d signals are pending after %d changes to which nobody listened: they are not coalesced", n, unheard)
+		s.Errorf("%d signals are pending after %d changes that were not received: they are not coalesced", n, unheard)
 	}
 }
 
