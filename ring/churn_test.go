@@ -51,7 +51,7 @@ const (
 
 func newChurn(t *testing.T, seed uint64, mode ring.Mode, l limits) *churn {
 	return &churn{
-		t: t, rng: rand.New(rand.NewPCG(seed, 1)), mode: mode, store: memregistry.NewStore(), keys: someKeys(24), limits: l,
+		t: t, rng: rand.New(rand.NewPCG(seed, 1)), mode: mode, store: memregistry.NewStore(), keys: someKeys(12), limits: l,
 		none: map[string]time.Time{}, both: map[string]time.Time{}, epochs: map[string]int64{},
 	}
 }
@@ -110,8 +110,8 @@ func (c *churn) ask(members []*actor) {
 				epoch = e
 			}
 		}
-		c.count(key, now, c.none, len(yes) == 0, c.limits.none, &c.longest.none, "nobody answers yes")
-		c.count(key, now, c.both, len(yes) > 1, c.limits.both, &c.longest.both, fmt.Sprint(yes, " answer yes"))
+		c.count(key, now, c.none, len(yes) == 0, c.limits.none, &c.longest.none, yes)
+		c.count(key, now, c.both, len(yes) > 1, c.limits.both, &c.longest.both, yes)
 		if c.mode == ring.Table && len(yes) == 1 {
 			if epoch < c.epochs[key] {
 				c.t.Fatalf("%s: %v answers yes at epoch %d, after epoch %d was seen", key, yes, epoch, c.epochs[key])
@@ -121,7 +121,7 @@ func (c *churn) ask(members []*actor) {
 	}
 }
 
-func (c *churn) count(key string, now time.Time, since map[string]time.Time, holds bool, limit time.Duration, longest *time.Duration, what string) {
+func (c *churn) count(key string, now time.Time, since map[string]time.Time, holds bool, limit time.Duration, longest *time.Duration, yes []string) {
 	if !holds {
 		delete(since, key)
 		return
@@ -132,7 +132,7 @@ func (c *churn) count(key string, now time.Time, since map[string]time.Time, hol
 	d := now.Sub(since[key]) + churnTick // it may have begun just after the last look
 	*longest = max(*longest, d)
 	if d > limit+churnTick {
-		c.t.Fatalf("key %s: %s for %s; at most %s is allowed", key, what, d, limit)
+		c.t.Fatalf("key %s: %d members %v answer yes for %s; at most %s is allowed", key, len(yes), yes, d, limit)
 	}
 }
 

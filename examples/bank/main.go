@@ -108,11 +108,11 @@ func (c config) run(ctx context.Context) (err error) {
 		c.registry = (&url.URL{Scheme: "sqlite", Path: filepath.Join(c.dir, "bank.db")}).String()
 	}
 	c.namespace = "bank-" + strconv.FormatInt(time.Now().UnixNano(), 36)
-	book, err := openLedger(ctx, c.registry)
+	book, err := openLedger(c.registry)
 	if err != nil {
 		return err
 	}
-	defer book.close()
+	defer func() { _ = book.Close() }()
 	if err := book.create(ctx, c.accounts, balance); err != nil {
 		return fmt.Errorf("table bank_accounts, which must not exist yet: %w", err)
 	}
@@ -285,11 +285,11 @@ func work(ctx context.Context, c config) error {
 }
 
 func (c config) consume(ctx context.Context) (err error) {
-	book, err := openLedger(ctx, c.registry)
+	book, err := openLedger(c.registry)
 	if err != nil {
 		return err
 	}
-	defer book.close()
+	defer func() { _ = book.Close() }()
 	rf, err := c.open(ctx)
 	if err != nil {
 		return err

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 
 	"github.com/ringfence/ringfence/internal/testserver"
@@ -25,9 +24,11 @@ func TestMain(m *testing.M) {
 
 // TestEveryTransferHappensExactlyOnce kills workers in a loop and compares all balances.
 func TestEveryTransferHappensExactlyOnce(t *testing.T) {
+	t.Parallel()
 	for _, store := range []string{"sqlite", "postgres", "mariadb"} {
 		t.Run(store, func(t *testing.T) {
-			c := config{accounts: 10, transfers: 1000, workers: 3, kills: 8}
+			t.Parallel()
+			c := config{accounts: 10, transfers: 400, workers: 3, kills: 5}
 			if store != "sqlite" {
 				c.registry = database(t, store, testserver.URL(t, store))
 			}
@@ -74,36 +75,21 @@ func database(t *testing.T, store, server string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := "bank_" + strings.ToLower(rand.Text()[:12])
-	create, drop := "CREATE DATABASE "+name, "DROP DATABASE "+name
-	run := func(statement string) error { return nil }
-	switch store {
-	case "postgres":
-		run = func(statement string) error {
-			conn, err := pgx.Connect(ctx, server)
-			if err != nil {
-				return err
-			}
-			defer conn.Close(ctx)
-			_, err = conn.Exec(ctx, statement)
-			return err
-		}
-	case "mariadb":
+	if store == "mariadb" {
 		u.Scheme = "mysql"
-		run = func(statement string) error {
-			l, err := openLedger(ctx, u.String())
-			if err != nil {
-				return err
-			}
-			defer l.close()
-			_, err = l.(*sqlLedger).db.ExecContext(ctx, statement)
-			return err
-		}
 	}
-	if err := run(create); err != nil {
+	l, err := openLedger(u.String())
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = run(drop) })
+	name := "bank_" + strings.ToLower(rand.Text()[:12])
+	if _, err := l.ExecContext(ctx, "CREATE DATABASE "+name); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_, _ = l.ExecContext(ctx, "DROP DATABASE "+name)
+		_ = l.Close()
+	})
 	u.Path = "/" + name
 	return u.String()
 }

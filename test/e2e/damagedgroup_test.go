@@ -1,6 +1,8 @@
 package e2e_test
 
 import (
+	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -50,4 +52,22 @@ func TestACheckpointThatCannotBeReadStopsItsPartitionOnly(t *testing.T) {
 	must(t, err)
 	again.waitFor(t, 60)
 	c.leave(t)
+}
+
+// A group that can't be read is named, and hides no other.
+func TestListGroupsNamesADamagedGroupAndShowsTheOthers(t *testing.T) {
+	t.Parallel()
+	s, rf := newTopic(t, 2)
+	produce(t, rf, "orders", 0, 10, 5)
+	consumeAll(t, rf, 10)
+	before, err := rf.Admin().ListGroups(t.Context())
+	must(t, err)
+	forge(t, s, "groups/m/meta", "{not JSON")
+	after, err := rf.Admin().ListGroups(t.Context())
+	if err != nil || len(after) != 2 || !reflect.DeepEqual(after[0], before[0]) || !strings.Contains(after[1].Damaged, "groups/m/meta") {
+		t.Errorf("%+v, %v; expected the other as it was, and the damaged one with its key", after, err)
+	}
+	if _, err := rf.Admin().DescribeGroup(t.Context(), "m"); !errors.Is(err, ringfence.ErrCorrupt) {
+		t.Errorf("it is described: %v; expected ErrCorrupt", err)
+	}
 }

@@ -29,85 +29,93 @@ func turned(t *testing.T, rf *ringfence.Client, name string) (d *api.Subscriptio
 	return d
 }
 
-// A subscription with parked keys and dead letters goes from six shards to others while two members deliver
-// it: counts that divide and that don't, up and down. All of each key comes once and in order, also what is
-// redriven after all turns, and what was finished stays so.
-func TestShardsAreChangedWhileTheyAreDelivered(t *testing.T) {
+// A subscription with parked keys and a dead letter is resharded, and its topic grows, while two members deliver it: to
+// counts that divide and that don't. All of each key comes once and in order, also what is redriven after that.
+func TestSubscriptionKeepsOrderThroughReshardsAndGrowths(t *testing.T) {
 	t.Parallel()
 	const keys = 12
-	s := newStores()
-	one, two := s.open(t), s.open(t)
-	must(t, one.EnsureTopic(t.Context(), "a", ringfence.TopicConfig{Partitions: 6}))
-	_, err := one.Admin().CreateSubscription(t.Context(), "billing", admin.SubscriptionConfig{
-		Topic: "a", Retry: admin.Retry{Initial: 5 * time.Millisecond, Max: 20 * time.Millisecond, Attempts: 3}, Hold: -1,
-	})
-	must(t, err)
-	var d delivered
-	h := d.handler(func(m *ringfence.Message) error {
-		if string(m.Key) == "k0" && string(m.Value) == "k0-3" {
-			return ringfence.Permanent(errors.New("poison"))
-		}
-		if m.Attempt == 1 && m.Offset%7 == 3 {
-			return errors.New("a hiccup")
-		}
-		return nil
-	})
-	subscribe(t, one, "billing", h)
-	subscribe(t, two, "billing", h)
-	n := 0
-	produce := func(count int) {
-		for range count {
-			for k := range keys {
-				_, err := one.Produce(t.Context(), "a", ringfence.Message{Key: fmt.Appendf(nil, "k%d", k), Value: fmt.Appendf(nil, "k%d-%d", k, n)})
+	for name, c := range map[string]struct {
+		partitions    int
+		grows, shards []int
+	}{"reshards": {6, nil, []int{3, 4, 6, 1, 5}}, "growths": {4, []int{8, 6}, []int{2, 5}}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStores()
+			one, two := s.open(t), s.open(t)
+			must(t, one.EnsureTopic(t.Context(), "a", ringfence.TopicConfig{Partitions: c.partitions}))
+			_, err := one.Admin().CreateSubscription(t.Context(), "billing", admin.SubscriptionConfig{
+				Topic: "a", Retry: admin.Retry{Initial: 5 * time.Millisecond, Max: 20 * time.Millisecond, Attempts: 3}, Hold: -1,
+			})
+			must(t, err)
+			var d delivered
+			h := d.handler(func(m *ringfence.Message) error {
+				if string(m.Value) == "k0-3" {
+					return ringfence.Permanent(errors.New("poison"))
+				}
+				if m.Attempt == 1 && m.Offset%7 == 3 {
+					return errors.New("a hiccup")
+				}
+				return nil
+			})
+			subscribe(t, one, "billing", h)
+			subscribe(t, two, "billing", h)
+			n := 0
+			produce := func(count int) {
+				for range count {
+					for k := range keys {
+						_, err := one.Produce(t.Context(), "a", ringfence.Message{Key: fmt.Appendf(nil, "k%d", k), Value: fmt.Appendf(nil, "k%d-%d", k, n)})
+						must(t, err)
+					}
+					n++
+				}
+			}
+			produce(8)
+			for i, partitions := range c.grows {
+				grow(t, one, partitions)
+				produce(5)
+				if info := follows(t, one, "billing", i+1); info.Set().Shards != partitions || info.Set().PauseMS == 0 {
+					t.Errorf("%d partitions are delivered by %+v", partitions, info.Set())
+				}
+			}
+			for _, shards := range c.shards { // what came from earlier storage topics goes along
+				plan, err := one.Admin().ReshardSubscription(t.Context(), "billing", shards, &admin.ReshardSubscriptionOptions{DryRun: true})
+				if must(t, err); plan.Begun || len(plan.Shards) != shards {
+					t.Errorf("a dry run to %d shards: %+v", shards, plan)
+				}
+				_, err = one.Admin().ReshardSubscription(t.Context(), "billing", shards, nil)
 				must(t, err)
+				produce(5)
+				if info := turned(t, one, "billing"); info.Set().PauseMS == 0 {
+					t.Errorf("the reshard to %d shards tells no pause", shards)
+				}
 			}
-			n++
-		}
-	}
-	all := func(key string, upto int) bool { return len(d.of(key)) >= upto }
-	produce(8)
-	for _, shards := range []int{3, 4, 6, 1, 5} {
-		plan, err := one.Admin().ReshardSubscription(t.Context(), "billing", shards, &admin.ReshardSubscriptionOptions{DryRun: true})
-		must(t, err)
-		if plan.Begun || len(plan.Shards) != shards {
-			t.Errorf("a dry run to %d shards: %+v", shards, plan)
-		}
-		_, err = one.Admin().ReshardSubscription(t.Context(), "billing", shards, nil)
-		must(t, err)
-		produce(5)
-		info := turned(t, one, "billing")
-		if info.Set().PauseMS == 0 {
-			t.Errorf("nobody knows how long the turn to %d shards took", shards)
-		}
-		t.Logf("%d shards: a pause of %d ms", info.Set().Shards, info.Set().PauseMS)
-	}
-	eventually(t, "all records of the good keys", func() bool {
-		for k := 1; k < keys; k++ {
-			if !all(fmt.Sprintf("k%d", k), n) {
-				return false
+			eventually(t, "all records of the good keys", func() bool {
+				for k := 1; k < keys; k++ {
+					if len(d.of(fmt.Sprintf("k%d", k))) < n {
+						return false
+					}
+				}
+				return true
+			})
+			if dead := lettersOf(t, one, n-3, nil)[0]; dead.Status != api.Failed || dead.Value != "k0-3" || dead.Storage != 0 {
+				t.Errorf("the first dead letter is %+v", dead)
 			}
-		}
-		return true
-	})
-	eventually(t, "the dead letter and all behind it", func() bool {
-		letters, err := one.Admin().ListDeadLetters(t.Context(), "billing", nil)
-		must(t, err)
-		return len(letters) == n-3 && letters[0].Status == api.Failed && letters[0].Value == "k0-3"
-	})
-	d.cure()
-	count, err := two.Admin().RedriveDeadLetters(t.Context(), "billing", nil)
-	if must(t, err); count != 1 {
-		t.Errorf("%d were redriven", count)
-	}
-	eventually(t, "the redriven key", func() bool { return all("k0", n) })
-	for k := range keys {
-		var want []string
-		for i := range n {
-			want = append(want, fmt.Sprintf("k%d-%d", k, i))
-		}
-		if got := d.of(fmt.Sprintf("k%d", k)); !slices.Equal(got, want) {
-			t.Errorf("k%d came as %v", k, got)
-		}
+			d.cure()
+			count, err := two.Admin().RedriveDeadLetters(t.Context(), "billing", nil)
+			if must(t, err); count != 1 {
+				t.Errorf("%d were redriven", count)
+			}
+			eventually(t, "the redriven key", func() bool { return len(d.of("k0")) >= n })
+			for k := range keys {
+				var want []string
+				for i := range n {
+					want = append(want, fmt.Sprintf("k%d-%d", k, i))
+				}
+				if got := d.of(fmt.Sprintf("k%d", k)); !slices.Equal(got, want) {
+					t.Errorf("k%d came as %v", k, got)
+				}
+			}
+		})
 	}
 }
 

@@ -50,6 +50,15 @@ func (d *delivered) of(key string) []string {
 	return slices.Clone(d.taken[key])
 }
 
+func (d *delivered) attempts() (n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, k := range d.tries {
+		n += k
+	}
+	return n
+}
+
 // subscribe runs a member until the test ends or stop is called.
 func subscribe(t *testing.T, rf *ringfence.Client, name string, h ringfence.Handler) (stop func()) {
 	t.Helper()

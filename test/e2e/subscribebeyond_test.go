@@ -47,15 +47,27 @@ func (r *recorder) inOrder(t *testing.T, key string, want ...string) {
 	}
 }
 
-// A log that went back, or a stranger, has the journal know records that the partition has not got.
-func TestAJournalThatKnowsRecordsBeyondTheEndHidesNone(t *testing.T) {
-	t.Parallel()
+// deadBeyond is a dead letter in the place of the record after the next.
+var deadBeyond = core.Record{
+	Kind: core.Dead, Key: []byte("k1"), ID: core.ID{Origin: core.Origin{Offset: 5}}, Attempts: 1, Reason: core.Attempts, Blocking: true,
+}
+
+// knowing is a subscription of four records whose journal has one more.
+func knowing(t *testing.T, r core.Record) (*ringfence.Client, *commitlog.Topic) {
+	t.Helper()
 	s, rf := newTopic(t, 1)
 	info, err := rf.Admin().CreateSubscription(t.Context(), "billing", admin.SubscriptionConfig{Topic: "orders"})
 	must(t, err)
 	journal := raw(t, s, rf, info.Set().Journal)
 	produce(t, rf, "orders", 0, 4, 2)
-	claim(t, journal, info, core.Record{Kind: core.Known, Key: []byte("k1"), ID: core.ID{Origin: core.Origin{Offset: 6}}})
+	claim(t, journal, info, r)
+	return rf, journal
+}
+
+// A log that went back, or a stranger, has the journal know records that the partition has not got.
+func TestAJournalThatKnowsRecordsBeyondTheEndHidesNone(t *testing.T) {
+	t.Parallel()
+	rf, _ := knowing(t, core.Record{Kind: core.Known, Key: []byte("k1"), ID: core.ID{Origin: core.Origin{Offset: 6}}})
 
 	got := newRecorder()
 	stop := subscribe(t, rf, "billing", got.handle)
@@ -71,12 +83,7 @@ func TestAJournalThatKnowsRecordsBeyondTheEndHidesNone(t *testing.T) {
 // What is parked under the place of a record that is still to come is not mistaken for it.
 func TestADeadLetterBeyondTheEndTakesTheIdentityOfNoRecord(t *testing.T) {
 	t.Parallel()
-	s, rf := newTopic(t, 1)
-	info, err := rf.Admin().CreateSubscription(t.Context(), "billing", admin.SubscriptionConfig{Topic: "orders"})
-	must(t, err)
-	journal := raw(t, s, rf, info.Set().Journal)
-	produce(t, rf, "orders", 0, 4, 2)
-	claim(t, journal, info, core.Record{Kind: core.Dead, Key: []byte("k1"), ID: core.ID{Origin: core.Origin{Offset: 5}}, Attempts: 1, Reason: core.Attempts, Blocking: true})
+	rf, journal := knowing(t, deadBeyond)
 
 	got := newRecorder()
 	stop := subscribe(t, rf, "billing", got.handle)
@@ -106,17 +113,12 @@ func TestADeadLetterBeyondTheEndTakesTheIdentityOfNoRecord(t *testing.T) {
 // A shard that waits for somebody to decide about such a record ends for a reset all the same.
 func TestAResetMendsAJournalThatKnowsRecordsBeyondTheEnd(t *testing.T) {
 	t.Parallel()
-	s, rf := newTopic(t, 1)
-	info, err := rf.Admin().CreateSubscription(t.Context(), "billing", admin.SubscriptionConfig{Topic: "orders"})
-	must(t, err)
-	journal := raw(t, s, rf, info.Set().Journal)
-	produce(t, rf, "orders", 0, 4, 2)
-	claim(t, journal, info, core.Record{Kind: core.Dead, Key: []byte("k1"), ID: core.ID{Origin: core.Origin{Offset: 5}}, Attempts: 1, Reason: core.Attempts, Blocking: true})
+	rf, journal := knowing(t, deadBeyond)
 
 	got := newRecorder()
 	subscribe(t, rf, "billing", got.handle)
 	eventually(t, "the end of the partition in the journal", func() bool { return has(t, journal, core.Ends) })
-	_, err = rf.Admin().ResetSubscription(t.Context(), "billing", ringfence.SeekEarliest, nil)
+	_, err := rf.Admin().ResetSubscription(t.Context(), "billing", ringfence.SeekEarliest, nil)
 	must(t, err)
 	produce(t, rf, "orders", 4, 4, 2)
 	got.waitFor(t, 8)
