@@ -85,16 +85,6 @@ func (c *Client) GetSubscription(ctx context.Context, name string) (*api.Subscri
 	return described(c.subs.Get(ctx, name))
 }
 
-// CheckSubscription says what of its topic keeps a subscription from being delivered; nil: nothing. ErrConflict for a topic
-// that is a part of another subscription, or was moved; ErrNotFound for none.
-func (c *Client) CheckSubscription(ctx context.Context, name string) error {
-	d, err := c.subs.Get(ctx, name)
-	if err != nil {
-		return err
-	}
-	return c.subs.CheckTopic(ctx, d)
-}
-
 // PauseSubscriptionOptions are the options of PauseSubscription.
 type PauseSubscriptionOptions struct {
 	Reason string // for people; at most 1 KiB

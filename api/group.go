@@ -32,7 +32,7 @@ type Member struct {
 	Unreadable  bool   `json:"unreadable,omitempty"` // its entry is of another version; it keeps its units while its session lives
 }
 
-// Assignment says who computed the assignment of units to members, and why.
+// Assignment says which member computed the assignment of units to members, and why.
 type Assignment struct {
 	Version int64  `json:"version"`
 	By      string `json:"by"` // a member

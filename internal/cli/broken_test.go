@@ -138,7 +138,7 @@ func changesSome(recs []logdriver.Record) (rest []logdriver.Record) {
 	return rest
 }
 
-// storesSomeTwice appends one batch of fifty once more, and tells nobody.
+// storesSomeTwice appends one batch of fifty once more, unasked.
 func storesSomeTwice(n int, req *logdriver.AppendRequest, done func(int64, error), sound appender) {
 	again := logdriver.AppendRequest{Partition: req.Partition, Records: commitlog.CloneRecords(req.Records)}
 	sound(req, done)
@@ -202,7 +202,7 @@ func (r *brokenRegistry) Apply(ctx context.Context, txns []registrydriver.Txn) (
 	return r.Registry.Apply(ctx, txns)
 }
 
-// withoutFence lets checkpoints be written whoever owns the unit.
+// withoutFence lets any member write checkpoints.
 func withoutFence(txns []registrydriver.Txn) (unchecked []registrydriver.Txn) {
 	for _, t := range txns {
 		if len(t.Puts) == 1 && isCheckpoint(t.Puts[0].Key) {
@@ -238,7 +238,7 @@ func (r *brokenRegistry) List(ctx context.Context, prefix string) (registrydrive
 	return snap, err
 }
 
-// ahead hands a checkpoint on with five records that nobody has seen.
+// ahead hands a checkpoint on with five records that were never handled.
 func ahead(p *protocol.Position) { p.Next, p.Done = p.Next+5, nil }
 
 // behind hands a checkpoint on that is older than the last.

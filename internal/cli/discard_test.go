@@ -13,7 +13,7 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// Who discards on a terminal is asked, unless there is nothing to discard; without a terminal nobody is.
+// On a terminal discard asks, unless there is nothing to discard; without one it never does.
 func TestDiscardAsksOnATerminal(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -61,7 +61,7 @@ func TestWatchEndsCommandsOfAKilledProcess(t *testing.T) {
 	}
 }
 
-// What a command leaves running on purpose, and that passed for done, is nobody's business.
+// What a command leaves running on purpose, and that passed for done, goes on.
 func TestConsumeSparesWhatACommandLeft(t *testing.T) {
 	t.Parallel()
 	mark := "EXEC_TEST=" + rand.Text()

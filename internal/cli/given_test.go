@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"io"
 	"path/filepath"
 	"slices"
@@ -14,7 +13,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ringfence/ringfence"
-	"github.com/ringfence/ringfence/internal/visible"
 )
 
 // A variable of a shell that is not set must not lead to another store, to an endpoint that gets no signature,
@@ -49,7 +47,7 @@ func TestEmptyFlagIsRefused(t *testing.T) {
 	}
 }
 
-// The URL of an endpoint may hold a secret: only who delivers needs all of it.
+// The URL of an endpoint may hold a secret, which only its delivery needs.
 func TestNoCommandShowsTheSecretOfAnEndpoint(t *testing.T) {
 	t.Parallel()
 	data := withSamples(t)
@@ -103,22 +101,6 @@ func TestExecGivesNoKeyOfAnotherRecord(t *testing.T) {
 	}
 }
 
-// A question, or a value that somebody types, ends with the command: nothing was begun.
-func TestReadUntilEndsWithItsContext(t *testing.T) {
-	t.Parallel()
-	typed := make(chan string)
-	ctx, end := context.WithCancelCause(t.Context())
-	end(errSignalled)
-	got, err := readUntil(ctx, func() (string, error) { return <-typed, nil })
-	if got != "" || !errors.Is(err, errSignalled) {
-		t.Errorf("read %q: %v", got, err)
-	}
-	close(typed) // so that the reader ends
-	if got, err := readUntil(t.Context(), func() (string, error) { return "y", io.EOF }); got != "y" || !errors.Is(err, io.EOF) {
-		t.Errorf("read %q: %v", got, err)
-	}
-}
-
 func TestSubscriptionsAreNamed(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
@@ -134,7 +116,7 @@ func TestSubscriptionsAreNamed(t *testing.T) {
 		}
 	}
 	if _, stdout, _ := runLine(t, "subscription", "describe", "billing", "--data", data); !strings.Contains(stdout, "it was never delivered: start ringfence subscription run billing\n") {
-		t.Errorf("who has to deliver it is not told: %q", stdout)
+		t.Errorf("the command that delivers it is not named: %q", stdout)
 	}
 	_, _, stderr := runLine(t, "subscription", "create", strings.Repeat("a", 300), "--topic", "orders", "--data", data)
 	if !strings.Contains(stderr, "expected 1 to 64 letters") || strings.Contains(stderr, "mistakes") {
@@ -154,18 +136,5 @@ func TestSubscriptionsAreNamed(t *testing.T) {
 	_, _, stderr = runLine(t, "subscription", "describe", "biling", "--data", data)
 	if !strings.Contains(stderr, `"ringfence subscription list" shows those that are there`) {
 		t.Errorf("got %q", stderr)
-	}
-}
-
-// Progress must not be drawn over what somebody types.
-func TestProgressIsNotDrawnOverTypedText(t *testing.T) {
-	t.Parallel()
-	var b strings.Builder
-	p := &progress{w: visible.New(&b), terminal: true}
-	p.quiet()
-	p.show(3, "lines stored")
-	p.clear()
-	if b.String() != "" {
-		t.Errorf("drawn: %q", &b)
 	}
 }

@@ -37,7 +37,7 @@ func (a *app) groupList() *cobra.Command {
 }
 
 // unreadableDocument says whether what was asked for is damaged, or written by another version: in a
-// list that is told of it, and hides nothing else.
+// list it is named, and hides nothing else.
 func unreadableDocument(err error) bool {
 	return errors.Is(err, ringfence.ErrCorrupt) || errors.Is(err, ringfence.ErrInvalid)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// readInput reads a file that the user named, of at most so many bytes: "-" is stdin, where a person is told what is
+// readInput reads a file that the user named, of at most so many bytes: "-" is stdin, where a terminal shows what is
 // asked for. A pipe may have no end, and nothing calls a read of it off: it takes as long as ctx.
 func (a *app) readInput(ctx context.Context, path string, most int, asked string) ([]byte, error) {
 	if path == "-" && isTerminal(a.stdin) {

@@ -43,7 +43,7 @@ func (a *app) logDump() *cobra.Command {
 --data), in the order of the file: its segment, its first byte there, its partition and
 its offsets. With --records every record too. It changes nothing, and other processes
 may use the log meanwhile.
-Damage is told on stderr at the end, and makes the exit code 1.
+Damage is named on stderr at the end, and makes the exit code 1.
 
 Topics are the storage topics. Those of a topic NAME are called NAME..0.LIFE, NAME..1.LIFE
 and so on, see "topic describe"; NAME..0 is enough to say which.`,

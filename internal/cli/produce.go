@@ -117,15 +117,16 @@ func (a *app) produce(ctx context.Context, rf *ringfence.Client, topic string, m
 		places = a.stdout
 	}
 	bar, ticker := a.newProgress()
-	if typed {
-		bar.quiet()
-	}
 	defer ticker.Stop()
+	ticks := ticker.C
+	if typed {
+		ticks = nil // progress would be drawn over what is typed
+	}
 	p := pipe.New(rf, pipe.Config{
 		Topic: topic, Partition: f.partition, InFlight: f.inFlight, Maker: maker, Places: places,
 		Drain: errSignalled, LastWords: lastWords,
 	})
-	sum := p.Run(ctx, pipe.NewReader(input), ticker.C, func(acked int64) { bar.show(acked, "lines stored") })
+	sum := p.Run(ctx, pipe.NewReader(input), ticks, func(acked int64) { bar.show(acked, "lines stored") })
 	bar.clear()
 	if err := sum.Fault(); err != nil {
 		return err

@@ -14,11 +14,7 @@ type progress struct {
 	terminal bool
 	started  time.Time
 	drawn    bool
-	silent   bool
 }
-
-// quiet has progress show nothing: a line redrawn in place would be drawn over text that a person types there.
-func (p *progress) quiet() { p.silent = true }
 
 // newProgress starts the clock; the first line comes with the first tick.
 func (a *app) newProgress() (*progress, *time.Ticker) {
@@ -37,9 +33,6 @@ func (p *progress) show(n int64, what string) {
 
 // draw shows a line.
 func (p *progress) draw(text string) {
-	if p.silent {
-		return
-	}
 	if p.terminal {
 		fmt.Fprint(p.w, p.w.Control("\r\x1b[K")+p.w.Line(text))
 		p.drawn = true

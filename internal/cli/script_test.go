@@ -45,7 +45,7 @@ func powerless(ts *testscript.TestScript, neg bool, args []string) {
 	exits(ts, false, append([]string{args[1], "powerless-ringfence"}, args[2:]...))
 }
 
-// dropRights makes this process one of a user who owns nothing, unless it is none of the superuser.
+// dropRights makes this process one of a user without files, unless it is none of the superuser.
 func dropRights() error {
 	if os.Geteuid() != 0 {
 		return nil

@@ -130,7 +130,7 @@ func TestDescribeSubscriptionShowsAllThatCanBeRead(t *testing.T) {
 	}
 }
 
-// A newer version delivers the topic: nobody is told to delete it all the same.
+// A newer version delivers the topic: no message says to delete it all the same.
 func TestTopicDeleteRefusesATopicOfANewerVersion(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")

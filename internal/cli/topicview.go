@@ -77,6 +77,9 @@ func renderStorages(r *report, t *api.Topic) {
 		}
 		var over, behind []string
 		for _, g := range t.Groups {
+			if s.Index >= len(g.Storage) { // the group can't be read
+				continue
+			}
 			if at := g.Storage[s.Index]; at.Finished {
 				over = append(over, g.Group)
 			} else if at.Lag > 0 {

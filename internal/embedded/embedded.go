@@ -96,6 +96,11 @@ func (d Directories) find(u *url.URL, part string) (string, error) {
 	if !d.MustExist {
 		return dir, nil
 	}
+	_, noLink := os.Readlink(dir)
+	_, absent := os.Stat(dir)
+	if noLink == nil && errors.Is(absent, fs.ErrNotExist) {
+		return dir, nil // a link to nothing, such as a disk that is not mounted
+	}
 	if _, err := os.Stat(filepath.Join(dir, part)); errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("%s holds no Ringfence data yet: %w (create a topic first, or name another directory)", dir, fault.NotFound)
 	}
