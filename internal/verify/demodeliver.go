@@ -222,7 +222,8 @@ func (d *deliverDemo) startEndpoint(ctx context.Context) {
 	transport := http.Transport{DisableKeepAlives: true}
 	request := must(http.NewRequestWithContext(ctx, http.MethodGet, d.endpoint.URL, http.NoBody))
 	d.await(ctx, "the endpoint answers", func() int64 {
-		check(must(transport.RoundTrip(request)).Body.Close())
+		response := must(transport.RoundTrip(request))
+		check(response.Body.Close())
 		return 0
 	})
 }
