@@ -15,9 +15,9 @@ import (
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/testdisk"
 	"github.com/ringfence/ringfence/internal/testlog"
 	"github.com/ringfence/ringfence/internal/vfs"
-	"github.com/ringfence/ringfence/internal/vfs/vfstest"
 )
 
 func TestAChoreThatFailsIsTriedLessAndLessAndLoggedOnce(t *testing.T) {
@@ -143,11 +143,12 @@ func TestAFullDiskIsAClearErrorAndFewLinesOfLog(t *testing.T) {
 	})
 	t.Run("real", func(t *testing.T) {
 		t.Parallel()
-		dir, ok := vfstest.SmallDisk(t, "6m")
+		disk, ok := testdisk.Small(t, "6m")
 		if !ok {
 			t.Log("this user may not mount a file system; the played one has to do")
 			return
 		}
+		dir := disk.Dir
 		ballast := filepath.Join(dir, "ballast")
 		if err := os.WriteFile(ballast, make([]byte, 1<<20), 0o600); err != nil {
 			t.Fatal(err)

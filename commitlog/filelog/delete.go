@@ -74,7 +74,7 @@ func (l *fileLog) condemn(ctx context.Context, name string, dir vfs.Dir) error {
 		return err
 	}
 	defer lock.Close()
-	p, err := page.Open(ctx, dir, "control", 0)
+	p, err := page.Open(dir, "control", 0)
 	if err != nil {
 		return err
 	}

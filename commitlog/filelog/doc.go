@@ -2,7 +2,7 @@
 // share. It starts no server; the order between processes comes from kernel locks.
 //
 //	DIR/log/FORMAT                version of the layout; a newer one is refused
-//	DIR/log/lock                  kernel lock for making and deleting topics, and the PID of its holder
+//	DIR/log/lock                  kernel lock for making and deleting topics
 //	DIR/log/tmp/                  topics on their way in or out: see sweep.go
 //	DIR/log/topics/NAME/
 //	    topic                     what the topic was made with (JSON, checksummed)

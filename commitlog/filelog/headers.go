@@ -3,6 +3,7 @@ package filelog
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"sync"
 
 	"github.com/ringfence/ringfence/internal/segment"
@@ -43,20 +44,10 @@ func (c *headers) get(n uint64, read func() (*segment.Header, error)) (*segment.
 		c.known = map[uint64]*segment.Header{}
 	}
 	if room := headerBytes / (128 + 8*len(h.Bases)); len(c.known) >= room {
-		c.thin(room / 2)
+		clear(c.known)
 	}
 	c.known[n] = &slim
 	return &slim, nil
-}
-
-// thin forgets headers until n are left. The caller holds mu.
-func (c *headers) thin(n int) {
-	for number := range c.known {
-		if len(c.known) <= n {
-			return
-		}
-		delete(c.known, number)
-	}
 }
 
 // size is the size of a closed segment's file; 0 for one that is gone.
@@ -87,14 +78,6 @@ func (c *headers) size(n uint64, dir vfs.Dir) (int64, error) {
 func (c *headers) forget(low uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for n := range c.known {
-		if n < low {
-			delete(c.known, n)
-		}
-	}
-	for n := range c.sizes {
-		if n < low {
-			delete(c.sizes, n)
-		}
-	}
+	maps.DeleteFunc(c.known, func(n uint64, _ *segment.Header) bool { return n < low })
+	maps.DeleteFunc(c.sizes, func(n uint64, _ int64) bool { return n < low })
 }

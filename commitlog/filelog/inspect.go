@@ -11,7 +11,6 @@ import (
 
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/internal/limits"
 	"github.com/ringfence/ringfence/internal/segment"
 	"github.com/ringfence/ringfence/internal/vfs"
 )
@@ -199,10 +198,6 @@ func inspectTopic(ctx context.Context, fsys vfs.FS, name string, o *InspectOptio
 
 // missing reports the segments from one number up to another, which are not there.
 func (in *inspector) missing(from, to uint64) {
-	if to > from && to-from > limits.MissingSegments {
-		in.damage(in.dir.Path(segmentName(from)), &segment.Damage{Detail: fmt.Sprintf("this segment and all up to %s are missing", segmentName(to-1))})
-		return
-	}
 	for n := from; n < to; n++ {
 		in.damage(in.dir.Path(segmentName(n)), &segment.Damage{Detail: "the segment is missing"})
 	}

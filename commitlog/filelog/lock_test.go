@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -143,46 +142,6 @@ func TestCloseDoesNotWaitForAStoppedProcess(t *testing.T) {
 	}
 	if got := values(t, openTopic(t, open(t, filelog.Config{FS: mem.Process()}), "t", 1), 0); len(got) != 1 {
 		t.Errorf("one append was acknowledged and two certainly absent; there is %v", got)
-	}
-}
-
-// Who waits in vain for the lock for making and deleting topics is told whose it is, so that it can be
-// continued or ended.
-func TestWhoHasTheLockForMakingTopicsIsNamed(t *testing.T) {
-	t.Parallel()
-	mem := vfs.NewMem(1)
-	made, goOn := make(chan struct{}), make(chan struct{})
-	holder := open(t, filelog.Config{FS: vfs.Inject(mem.Process(), func(op *vfs.Op) error {
-		if op.Kind == vfs.OpMkdir && strings.Contains(op.Name, "log/tmp/") {
-			close(made)
-			<-goOn
-		}
-		return nil
-	})})
-	done := make(chan error, 1)
-	go func() { // joined below
-		done <- holder.CreateTopic(context.WithoutCancel(t.Context()), commitlog.TopicConfig{Name: "one", Partitions: 1})
-	}()
-	<-made
-	ctx, cancel := context.WithCancel(t.Context())
-	var waits atomic.Bool
-	other := open(t, filelog.Config{FS: vfs.Inject(mem.Process(), func(op *vfs.Op) error {
-		if op.Kind == vfs.OpOpen && op.Name == "log/lock" && waits.Load() {
-			cancel()
-		}
-		return nil
-	})})
-	waits.Store(true)
-	err := other.CreateTopic(ctx, commitlog.TopicConfig{Name: "two", Partitions: 1})
-	if who := fmt.Sprintf("process %d has it now", os.Getpid()); !errors.Is(err, commitlog.ErrNotAppended) || !strings.Contains(fmt.Sprint(err), who) {
-		t.Errorf("%v; expected ErrNotAppended, and %q", err, who)
-	}
-	close(goOn)
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-	if left := read(t, mem, "log/lock"); len(left) > 0 {
-		t.Errorf("nobody has the lock any more, and its file says %q", left)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -80,26 +79,15 @@ func (s *store) markOldest(n uint64) error {
 	switch {
 	case err != nil:
 		return err
-	case l.oldest == 0:
-		s.makeMark(n)
-		return nil
+	case l.oldest == 0: // the mark was lost
+		err = writeFile(s.fs, oldestName(n), nil)
 	case l.oldest < n:
-		if err := s.fs.Rename(oldestName(l.oldest), oldestName(n)); err != nil {
-			return err
-		}
-	}
-	return s.fs.SyncDir(".")
-}
-
-// makeMark makes the mark of a topic that has none, if that can be done: it needs space.
-func (s *store) makeMark(n uint64) {
-	f, err := s.fs.OpenFile(oldestName(n), os.O_RDWR|os.O_CREATE, 0o600)
-	if err == nil {
-		err = errors.Join(f.Close(), s.fs.SyncDir("."))
+		err = s.fs.Rename(oldestName(l.oldest), oldestName(n))
 	}
 	if err != nil {
-		s.log.Warn("the oldest segment could not be noted: a loss of the oldest segment will not be noticed", "error", err)
+		return err
 	}
+	return s.fs.SyncDir(".")
 }
 
 // removeDropped removes segments in front of the oldest one that is kept.

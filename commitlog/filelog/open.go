@@ -49,7 +49,7 @@ func (s *store) openFiles(ctx context.Context) (err error) {
 	if s.aliveLock, err = s.fs.OpenFile("alive.lock", os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return explain("open the lock of the processes with the topic open", err)
 	}
-	if s.page, err = page.Open(ctx, s.fs, "control", s.meta.Config.Partitions); err != nil {
+	if s.page, err = page.Open(s.fs, "control", s.meta.Config.Partitions); err != nil {
 		return explain("open the control page", err)
 	}
 	turn, err := s.fs.OpenFile("open.lock", os.O_RDWR|os.O_CREATE, 0o600)
@@ -105,7 +105,6 @@ func (s *store) recoverLocked(ctx context.Context) error {
 	}
 	s.page.Hold(os.Getpid())
 	err = s.recover()
-	s.segs.rest()
 	gone, e := topicGone(s.fs)
 	switch {
 	case gone:

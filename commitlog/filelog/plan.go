@@ -3,7 +3,6 @@ package filelog
 import (
 	"slices"
 
-	"github.com/ringfence/ringfence/internal/limits"
 	"github.com/ringfence/ringfence/internal/segment"
 )
 
@@ -38,7 +37,6 @@ type plan struct {
 	wipe   int64    // behind the cut, up to here, frames stand that are not part of the log; 0: none
 	next   []int64  // offsets that were never given out
 	fresh  bool     // the log goes on in a new segment behind the cut, with next as its bases
-	far    uint64   // a segment that was promised, and too far from those that are there; 0: none
 }
 
 type placed struct {
@@ -48,8 +46,7 @@ type placed struct {
 
 func (p *plan) spoilt(n uint64, bad segment.Damage) { p.damage = append(p.damage, placed{n, bad}) }
 
-// decide makes the plan. false: there is no segment that anything could go on from, or far too many of
-// those that were promised are not there.
+// decide makes the plan. false: there is no segment that anything could go on from.
 func decide(ev *evidence) (*plan, bool) {
 	p := &plan{synced: ev.hint}
 	for _, f := range ev.found {
@@ -66,10 +63,6 @@ func decide(ev *evidence) (*plan, bool) {
 	w.start = ev.from
 	if n := p.synced.Number(); n > 0 && n < ev.from { // what was promised last stands in front of all that is left
 		w.start = n
-	}
-	if top-w.start > uint64(len(ev.numbers))+limits.MissingSegments {
-		p.far = top
-		return p, false
 	}
 	for n := w.start; n <= top && !w.over; n++ {
 		w.segment(n, n == top)

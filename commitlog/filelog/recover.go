@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/internal/limits"
 	"github.com/ringfence/ringfence/internal/segment"
 )
 
@@ -23,7 +22,7 @@ func (s *store) recover() error {
 	}
 	p, ok := decide(ev)
 	if !ok {
-		return s.hopeless(ev, p)
+		return s.hopeless(ev)
 	}
 	s.log.Debug("recovered: nobody had the topic open", "end", p.cut.String(), "promised", p.synced.String(), "damaged", len(p.damage))
 	for i := range p.damage {
@@ -36,7 +35,9 @@ func (s *store) recover() error {
 		return err
 	}
 	if ev.oldest == 0 {
-		s.makeMark(p.low)
+		if err := s.markOldest(p.low); err != nil {
+			return explain("note which segment is the oldest", err)
+		}
 	}
 	for n := ev.from; n <= p.cut.Number(); n++ {
 		if f := ev.found[n]; f != nil && f.header != nil {
@@ -54,11 +55,7 @@ func (s *store) recover() error {
 	return nil
 }
 
-func (s *store) hopeless(ev *evidence, p *plan) error {
-	if p.far != 0 {
-		return fmt.Errorf("topic %q: segment %d was durable, says the file control, or a header or frame in %s, and more than %d segments in front of it are not there: %w",
-			s.name, p.far, s.fs.Path("."), limits.MissingSegments, fault.Corrupt)
-	}
+func (s *store) hopeless(ev *evidence) error {
 	if len(ev.numbers) == 0 {
 		return fmt.Errorf("topic %q: no segment in %s, which begins with number %d: %w", s.name, s.fs.Path("."), max(1, ev.oldest), fault.Corrupt)
 	}

@@ -50,11 +50,9 @@ func (s *store) rewrite(n uint64, from, to segment.Pos, locked bool) error {
 	what := fmt.Sprintf("topic %q: write segment %d again", s.name, n)
 	g, err := s.segs.get(n)
 	switch {
-	case neverStarted(err), errors.Is(err, errUnreadable):
-		return s.rewriteBare(n, locked)
-	case errors.Is(err, fs.ErrNotExist):
+	case neverStarted(err), errors.Is(err, fs.ErrNotExist):
 		if s.page.Low() <= n {
-			s.reportDamage(n, &segment.Damage{Detail: "the segment is missing; what it held can't be made durable"})
+			s.reportDamage(n, &segment.Damage{Detail: "the segment, or its header, is missing; what it held can't be made durable"})
 		}
 		return nil
 	case err != nil:
@@ -104,40 +102,6 @@ func (s *store) endOf(g *seg) (int64, error) {
 		return min(g.limit, after.PrevEnd), nil
 	}
 	return g.limit, err
-}
-
-// rewriteBare is rewrite of a segment without a sound header: of all of its file that can be read.
-func (s *store) rewriteBare(n uint64, locked bool) error {
-	what := fmt.Sprintf("topic %q: write segment %d again", s.name, n)
-	f, err := s.fs.OpenFile(segmentName(n), os.O_RDWR, 0)
-	if err != nil {
-		return explain(what, err)
-	}
-	defer f.Close()
-	lock := &writeTurn{s: s, given: locked}
-	defer lock.close()
-	size, err := f.Size()
-	if err == nil {
-		err = lock.take()
-	}
-	if err != nil {
-		return explain(what, err)
-	}
-	b := make([]byte, segment.Block)
-	for off := int64(0); off < size; off += segment.Block {
-		b = b[:min(segment.Block, size-off)]
-		if _, err := f.ReadAt(b, off); err != nil {
-			s.reportDamage(n, &segment.Damage{From: off, To: off + int64(len(b)), Detail: err.Error()})
-			continue // it has no bytes but those on the disk
-		}
-		if _, err := f.WriteAt(b, off); err != nil {
-			return s.failSync(n, err)
-		}
-	}
-	if err := f.SyncData(); err != nil {
-		return s.failSync(n, err)
-	}
-	return nil
 }
 
 // writeTurn is the write lock while bytes are written again.

@@ -284,16 +284,6 @@ func (s *segs) forget(low, high uint64) {
 	}
 }
 
-// rest takes from the memory of this process what was read of all: recovery has looked at the end of each, and
-// of hundreds of topics few are read next.
-func (s *segs) rest() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, g := range s.open {
-		g.m.Rest()
-	}
-}
-
 // close closes all; none may be used any more.
 func (s *segs) close() error {
 	s.mu.Lock()

@@ -27,7 +27,6 @@ type watcher struct {
 
 func (w *watcher) run() {
 	quiet := quietNaps // so many in a row, as nothing has happened yet
-	rested := false    // nothing is mapped since it got quiet but what a reader came for
 	for {
 		select {
 		case <-w.s.stop:
@@ -42,16 +41,12 @@ func (w *watcher) run() {
 				at := w.s.page.Written()
 				return at == before && at != w.s.page.Synced() && w.s.syncing()
 			}
-			if quiet >= quietNaps && !rested {
-				w.s.segs.rest() // until somebody reads again
-				rested = true
-			}
 			w.nap(bell, quiet >= quietNaps, forsaken)
 			if forsaken() {
 				w.s.nudgeIfDirty()
 			}
 			if quiet++; w.s.page.Bell() != bell {
-				quiet, rested = 0, false
+				quiet = 0
 			}
 		}
 	}

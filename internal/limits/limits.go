@@ -21,9 +21,8 @@ const PulsarEntryBytes = 64 << 20
 
 // Of a data directory.
 const (
-	FileBytes       = 64 << 20 // any file but a segment and a journal
-	RegistryBytes   = 1 << 30  // all of a registry, which its users hold in memory
-	MissingSegments = 1 << 16  // of which a page, a header or a frame says that they were there
+	FileBytes     = 64 << 20 // any file but a segment and a journal
+	RegistryBytes = 1 << 30  // all of a registry, which its users hold in memory
 )
 
 // Of what the settings name.

@@ -173,6 +173,25 @@ func copyFile(to, from string) error {
 	return errors.Join(err, w.Close())
 }
 
+// Small mounts a tmpfs of so many bytes for the test; false when this user may not mount.
+func Small(t testing.TB, size string) (d *Disk, ok bool) {
+	t.Helper()
+	d = &Disk{Dir: t.TempDir()}
+	err := unix.Mount("tmpfs", d.Dir, "tmpfs", unix.MS_NODEV|unix.MS_NOSUID, "mode=0700,size="+size)
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
+		return nil, false
+	}
+	if err != nil {
+		t.Fatalf("mount a tmpfs on %s: %v", d.Dir, err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(d.Dir, unix.MNT_DETACH); err != nil {
+			t.Errorf("unmount %s: %v", d.Dir, err)
+		}
+	})
+	return d, true
+}
+
 // Fill takes all the space that is left and returns what gives it back.
 func (d *Disk) Fill(t testing.TB) (free func()) {
 	t.Helper()

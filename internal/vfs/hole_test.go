@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/testdisk"
 	"github.com/ringfence/ringfence/internal/vfs"
-	"github.com/ringfence/ringfence/internal/vfs/vfstest"
 )
 
 func TestWritableMappingHasABlockBehindEveryPage(t *testing.T) {
@@ -40,11 +40,12 @@ func TestWritableMappingHasABlockBehindEveryPage(t *testing.T) {
 // Without the allocation the store below ends the test binary with SIGBUS.
 func TestOnAFullDiskAMappingIsRefusedOrCanBeStoredTo(t *testing.T) {
 	t.Parallel()
-	dir, ok := vfstest.SmallDisk(t, "1m")
+	disk, ok := testdisk.Small(t, "1m")
 	if !ok {
 		t.Log("this user may not mount a file system; the allocation itself is tested above")
 		return
 	}
+	dir := disk.Dir
 	fsys, err := vfs.OpenOS(dir)
 	must(t, err)
 	defer fsys.Close()
@@ -56,7 +57,7 @@ func TestOnAFullDiskAMappingIsRefusedOrCanBeStoredTo(t *testing.T) {
 	m, err := early.Map(1<<16, true)
 	must(t, err)
 	defer m.Close()
-	free := vfstest.Fill(t, dir)
+	free := disk.Fill(t)
 	for at := 0; at < 1<<16; at += 4096 {
 		m.Bytes()[at] = 1
 	}

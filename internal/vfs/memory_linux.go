@@ -38,8 +38,10 @@ const (
 	firstByte = 1 << 62 // the number 0; the others follow
 	numbers   = 1 << 60
 
-	gateTries  = 50 // each some microseconds
-	leaveTries = 20 // with a nap between them
+	// How long who comes, and who leaves, waits for another one that looks: for microseconds, unless it is stopped.
+	joinPatience  = 5 * time.Second
+	leavePatience = 20 * time.Millisecond
+	gateNap       = time.Millisecond
 )
 
 // copiesOnWrite names the file systems that move what is written.
@@ -124,7 +126,7 @@ func (f *osFile) peekMemory(size int64) (Mapping, error) {
 // join maps the file in memory that those who are there have, or a new one. From then on, the caller
 // is one of them.
 func (m *memory) join(size int64) (Mapping, error) {
-	if err := m.enter(); err != nil {
+	if err := m.enter(joinPatience); err != nil {
 		return nil, err
 	}
 	defer func() { _ = m.lock(unix.F_UNLCK, gateByte) }()
@@ -204,12 +206,7 @@ func (m *memory) elsewhere(err error) error {
 // leave takes the file in memory away with the last who had it mapped. When somebody else looks for
 // longer than whoever runs does, it stays, for the next who finds that nobody has it.
 func (m *memory) leave() error {
-	err := m.enter()
-	for n := 0; errors.Is(err, ErrBusy) && n < leaveTries; n++ {
-		time.Sleep(busyNap)
-		err = m.enter()
-	}
-	if err == nil {
+	if m.enter(leavePatience) == nil {
 		if _, others, err := m.lookup(); err == nil && !others {
 			m.sweep()
 		}
@@ -217,14 +214,17 @@ func (m *memory) leave() error {
 	return m.disk.Close() // and with it all locks
 }
 
-// enter begins a look at who is there. Others look for microseconds: ErrBusy when one does for longer.
-func (m *memory) enter() (err error) {
-	for range gateTries {
-		if err = m.lock(unix.F_WRLCK, gateByte); !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EACCES) {
+// enter begins a look at who is there.
+func (m *memory) enter(patience time.Duration) error {
+	for start := time.Now(); ; time.Sleep(gateNap) {
+		err := m.lock(unix.F_WRLCK, gateByte)
+		switch {
+		case !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EACCES):
 			return err
+		case time.Since(start) > patience:
+			return fmt.Errorf("another process has looked where the page is for %s: it is probably stopped; continue or kill it: %w", patience, err)
 		}
 	}
-	return fmt.Errorf("another process looks where the page is: %w", ErrBusy)
 }
 
 // lock changes this description's lock on one byte.

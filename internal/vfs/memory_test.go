@@ -3,14 +3,12 @@
 package vfs
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -174,7 +172,7 @@ func TestOneAtATimeLooksWhereAPageIs(t *testing.T) {
 	t.Parallel()
 	o := onMemory(t)
 	one, other := mustMap(t, o, 4096, true).(*memoryMapping).m, mustMap(t, o, 4096, true).(*memoryMapping).m
-	if err := one.enter(); err != nil {
+	if err := one.enter(0); err != nil {
 		t.Fatal(err)
 	}
 	for name, kind := range map[string]int16{"alone": unix.F_WRLCK, "beside others": unix.F_RDLCK} {
@@ -185,7 +183,7 @@ func TestOneAtATimeLooksWhereAPageIs(t *testing.T) {
 	if err := one.lock(unix.F_UNLCK, gateByte); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(other.enter(), other.lock(unix.F_UNLCK, gateByte)); err != nil {
+	if err := errors.Join(other.enter(0), other.lock(unix.F_UNLCK, gateByte)); err != nil {
 		t.Errorf("when it is left nobody gets in: %v", err)
 	}
 }
@@ -241,70 +239,22 @@ func TestMapRefusesAMemoryDirOnDisk(t *testing.T) {
 	}
 }
 
-// Who waits for somebody who is stopped while he looks ends with its context; and who lets go of a
-// page does not wait at all.
-func TestMapWhenFreeWaitsAsLongAsItsContext(t *testing.T) {
+// A process that is stopped while it looks holds up no other one that lets go of the page.
+func TestCloseDoesNotWaitForAStoppedLooker(t *testing.T) {
 	t.Parallel()
 	o := onMemory(t)
 	stopped, leaves := mustMap(t, o, 4096, true).(*memoryMapping).m, mustMap(t, o, 4096, true)
-	if err := stopped.enter(); err != nil {
+	if err := stopped.enter(0); err != nil {
 		t.Fatal(err)
-	}
-	if _, err := mapFile(t, o, 4096, true); !errors.Is(err, ErrBusy) {
-		t.Errorf("mapped while another one looks: %v", err)
-	}
-	f, err := o.OpenFile("page", os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := MapWhenFree(ctx, f, 4096); !errors.Is(err, context.Canceled) || !errors.Is(err, ErrBusy) {
-		t.Errorf("waited for with a context that has ended: %v", err)
 	}
 	if err := leaves.Close(); err != nil {
 		t.Errorf("let go of while another one looks: %v", err)
 	}
-	if err := stopped.lock(unix.F_UNLCK, gateByte); err != nil {
-		t.Fatal(err)
-	}
-	m, err := MapWhenFree(t.Context(), f, 4096)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Close(); err != nil {
-		t.Error(err)
-	}
-}
-
-// inTurn is a file whose mapping is busy for a while.
-type inTurn struct {
-	File
-	busy int
-}
-
-func (f *inTurn) Map(int64, bool) (Mapping, error) {
-	if f.busy--; f.busy >= 0 {
-		return nil, ErrBusy
-	}
-	return nil, nil
-}
-
-func TestMapWhenFreeRetriesABusyPage(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		if _, err := MapWhenFree(t.Context(), &inTurn{busy: 100}, 1); err != nil {
-			t.Errorf("after a while it is free: %v", err)
-		}
-		start := time.Now()
-		if _, err := MapWhenFree(t.Context(), &inTurn{busy: 1 << 30}, 1); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "stopped") {
-			t.Errorf("it is never free: %v", err)
-		}
-		if took := time.Since(start); took > 2*busyPatience {
-			t.Errorf("it was waited for for %s", took)
-		}
-	})
+	go func() { // ends with the mapping
+		time.Sleep(5 * gateNap)
+		_ = stopped.lock(unix.F_UNLCK, gateByte)
+	}()
+	mustMap(t, o, 4096, true)
 }
 
 // A system that cleans up after a login removes what lies in memory, and then anybody can take the name.

@@ -197,13 +197,6 @@ type mapping struct{ b []byte }
 
 func (m *mapping) Bytes() []byte { return m.b }
 
-// Rest lets go of the pages, which the kernel's cache still has: the file is mapped shared.
-func (m *mapping) Rest() {
-	if len(m.b) > 0 {
-		_ = unix.Madvise(m.b, unix.MADV_DONTNEED)
-	}
-}
-
 func (m *mapping) Close() error {
 	if m.b == nil {
 		return nil

@@ -74,16 +74,13 @@ type File interface {
 	// store into the mapping it would be a SIGBUS. On a file system that copies on write there is no
 	// such block: there the bytes of writable mappings lie in memory, where ReadAt and WriteAt do not
 	// see them. They are zeros when no process had the file mapped so, and end with the last mapping.
-	// ErrBusy while another process maps or unmaps the same file there: see MapWhenFree.
+	// While another process maps or unmaps the same file there, Map waits for it, for five seconds.
 	Map(size int64, writable bool) (Mapping, error)
 }
 
 // Mapping is a shared memory mapping of a file.
 type Mapping interface {
 	Bytes() []byte
-	// Rest says that the bytes are not needed for now: they cost this process no memory until they are read
-	// again. It is a hint, for a mapping that is not writable.
-	Rest()
 	// Close unmaps; Bytes must not be used afterwards.
 	Close() error
 }

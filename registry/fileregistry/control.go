@@ -1,7 +1,6 @@
 package fileregistry
 
 import (
-	"context"
 	"sync/atomic"
 	"unsafe"
 
@@ -73,8 +72,8 @@ func (w word) Add(n uint64) uint64 {
 	return w.Uint64.Add(n)
 }
 
-func mapControl(ctx context.Context, f vfs.File, access hook.Access) (*control, error) {
-	m, err := vfs.MapWhenFree(ctx, f, controlSize)
+func mapControl(f vfs.File, access hook.Access) (*control, error) {
+	m, err := f.Map(controlSize, true)
 	if err != nil {
 		return nil, err
 	}

@@ -183,7 +183,7 @@ func (s *store) openControl(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.ctl, err = mapControl(ctx, s.lockFile, s.access)
+	s.ctl, err = mapControl(s.lockFile, s.access)
 	return err
 }
 

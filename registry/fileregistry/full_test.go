@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/testdisk"
 	"github.com/ringfence/ringfence/internal/vfs"
-	"github.com/ringfence/ringfence/internal/vfs/vfstest"
 	"github.com/ringfence/ringfence/registry"
 )
 
@@ -109,11 +109,12 @@ func TestOpenOnAFullDiskSaysSoAndWorksLater(t *testing.T) {
 // As it happened: sessions were opened on a disk that others had filled.
 func TestSessionsLiveOnADiskThatIsFull(t *testing.T) {
 	t.Parallel()
-	dir, ok := vfstest.SmallDisk(t, "4m")
+	disk, ok := testdisk.Small(t, "4m")
 	if !ok {
 		t.Log("this user may not mount a file system; the tests above play it")
 		return
 	}
+	dir := disk.Dir
 	s, err := open(t.Context(), Config{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +124,7 @@ func TestSessionsLiveOnADiskThatIsFull(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(dir, dirName, "wake")); err != nil || info.Sys().(*syscall.Stat_t).Blocks == 0 {
 		t.Errorf("wake-ups have no block to write to: %v", err)
 	}
-	free := vfstest.Fill(t, dir)
+	free := disk.Fill(t)
 	for i := range slotCount {
 		s.ctl.slot(i).Add(0) // a store to every page
 	}

@@ -11,17 +11,18 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
-	"github.com/ringfence/ringfence/internal/vfs/vfstest"
+	"github.com/ringfence/ringfence/internal/testdisk"
 )
 
 // A directory whose disk fills up under a group at work, and gets room again.
 func TestAFullDiskIsAPauseForProducersAndNothingElse(t *testing.T) {
 	t.Parallel()
-	dir, ok := vfstest.SmallDisk(t, "8m")
+	disk, ok := testdisk.Small(t, "8m")
 	if !ok {
 		t.Log("this user may not mount a file system; the log and the registry have tests that play it")
 		return
 	}
+	dir := disk.Dir
 	open := func() *ringfence.Client {
 		rf := openDir(t, ringfence.Config{Dir: dir})
 		return rf
@@ -33,7 +34,7 @@ func TestAFullDiskIsAPauseForProducersAndNothingElse(t *testing.T) {
 	got := newRecorder()
 	a := consume(t, rf, "orders", "g", got.handle, ringfence.ConsumeOptions{Member: "a", CommitInterval: 5 * time.Millisecond})
 	stored := produceUntilFull(t, rf)
-	vfstest.Fill(t, dir)
+	disk.Fill(t)
 	got.waitFor(t, stored)
 	late := open() // another process, and another member, on the full disk
 	b := consume(t, late, "orders", "g", got.handle, ringfence.ConsumeOptions{Member: "b"})

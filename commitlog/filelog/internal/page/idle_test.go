@@ -1,7 +1,6 @@
 package page
 
 import (
-	"context"
 	"fmt"
 	"runtime"
 	"slices"
@@ -30,7 +29,7 @@ func TestIdlersAreWokenByTheirOwnBells(t *testing.T) {
 				runtime.Gosched()
 			}
 		}
-		p, err := Open(context.Background(), disk, fmt.Sprintf("control-%d", i), 1)
+		p, err := Open(disk, fmt.Sprintf("control-%d", i), 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +72,7 @@ func TestIdlersAreToldOfOneMore(t *testing.T) {
 func TestIdlersLookForWhatTheyWereNotToldOf(t *testing.T) {
 	t.Parallel()
 	disk := vfs.NewMem(1)
-	p, err := Open(t.Context(), disk, "control", 1)
+	p, err := Open(disk, "control", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +90,7 @@ func TestIdlersLookForWhatTheyWereNotToldOf(t *testing.T) {
 // A thread can sleep on so many words and no more: whoever comes then has another one.
 func TestNoRowHasMoreThanAThreadCanSleepOn(t *testing.T) {
 	t.Parallel()
-	p, err := Open(t.Context(), vfs.NewMem(1), "control", 1)
+	p, err := Open(vfs.NewMem(1), "control", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +117,7 @@ func TestNoRowHasMoreThanAThreadCanSleepOn(t *testing.T) {
 // Where the kernel does not let a thread sleep on many words, all are told at once, and nobody tries again.
 func TestARowThatCanNotSleepLetsAllGo(t *testing.T) {
 	t.Parallel()
-	p, err := Open(t.Context(), vfs.NewMem(1), "control", 1)
+	p, err := Open(vfs.NewMem(1), "control", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +151,7 @@ func TestARowThatCanNotSleepLetsAllGo(t *testing.T) {
 // Rows end in any order, and each only when it has nobody left.
 func TestARowThatEndsTakesNoOtherAlong(t *testing.T) {
 	t.Parallel()
-	p, err := Open(t.Context(), vfs.NewMem(1), "control", 1)
+	p, err := Open(vfs.NewMem(1), "control", 1)
 	if err != nil {
 		t.Fatal(err)
 	}

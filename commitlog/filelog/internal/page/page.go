@@ -21,7 +21,6 @@
 package page
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"sync/atomic"
@@ -53,9 +52,6 @@ const (
 	magic = 0x3265_6761_5066_5231
 )
 
-// mostPartitions is how many a topic has at most.
-const mostPartitions = 4096
-
 // Size is the size of the page of a topic with so many partitions.
 func Size(partitions int) int64 {
 	return (wordFirst + 8*int64(partitions) + 4095) &^ 4095
@@ -70,8 +66,8 @@ type Page struct {
 	before func(word int)
 }
 
-// Open maps a control page; when it has to wait for others, until ctx ends. partitions may be 0 when First is not needed.
-func Open(ctx context.Context, fsys vfs.FS, name string, partitions int) (*Page, error) {
+// Open maps a control page. partitions may be 0 when First is not needed.
+func Open(fsys vfs.FS, name string, partitions int) (*Page, error) {
 	f, err := fsys.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
@@ -81,12 +77,11 @@ func Open(ctx context.Context, fsys vfs.FS, name string, partitions int) (*Page,
 		// It was lost or cut short by a crash or by hand. Nothing in it is needed.
 		size, err = want, f.Truncate(want)
 	}
-	size = min(size, Size(mostPartitions)) // what is mapped gets its blocks
 	if err != nil {
 		f.Close()
 		return nil, err
 	}
-	m, err := vfs.MapWhenFree(ctx, f, size)
+	m, err := f.Map(size, true)
 	if err != nil {
 		f.Close()
 		return nil, fmt.Errorf("map %s: %w", fsys.Path(name), err)
