@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -67,54 +66,6 @@ func add(t *testing.T, topic *commitlog.Topic, values ...string) int64 {
 		t.Fatal(err)
 	}
 	return first
-}
-
-func TestReaderWaitsAtTheEnd(t *testing.T) {
-	t.Parallel()
-	for _, gaps := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			topic := newTopic(t, memlog.NewStore(&memlog.Options{Gaps: gaps}).Open())
-			r := topic.NewReader(0, 0, nil)
-			got := make(chan string)
-			go func() {
-				defer close(got)
-				for {
-					recs, err := r.Next(t.Context())
-					if err != nil {
-						if err != io.EOF {
-							t.Error(err)
-						}
-						return
-					}
-					for _, rec := range recs {
-						got <- string(rec.Value)
-					}
-				}
-			}()
-			for i := range 20 {
-				synctest.Wait()
-				select {
-				case v := <-got:
-					t.Fatalf("the reader has %q before it was appended", v)
-				default:
-				}
-				add(t, topic, fmt.Sprint(i))
-				if v := <-got; v != fmt.Sprint(i) {
-					t.Fatalf("the reader has %q; want %d", v, i)
-				}
-			}
-			ends, err := topic.Seal(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if v, more := <-got; more {
-				t.Errorf("after the seal the reader has %q", v)
-			}
-			if r.Offset() != ends[0] {
-				t.Errorf("the reader stands at %d; the topic ends at %d", r.Offset(), ends[0])
-			}
-		})
-	}
 }
 
 func TestReaderSkipsNothingByItself(t *testing.T) {

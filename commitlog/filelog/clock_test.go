@@ -1,6 +1,7 @@
 package filelog
 
 import (
+	"errors"
 	"os"
 	"sync/atomic"
 	"testing"
@@ -21,30 +22,13 @@ func aged(t *testing.T, mem *vfs.Mem) *store {
 // agedBy is aged by another clock than the host's.
 func agedBy(t *testing.T, mem *vfs.Mem, now func() moment) *store {
 	t.Helper()
-	c := Config{FS: mem, SegmentBytes: MinSegmentBytes, now: now}
-	l, err := Open(t.Context(), c)
-	if err != nil {
+	c := Config{SegmentBytes: MinSegmentBytes, now: now}
+	l, topic := madeTopic(t, mem, c, commitlog.TopicConfig{Partitions: 2, RetentionAgeMillis: time.Hour.Milliseconds()})
+	fillTwo(t, topic)
+	if err := errors.Join(topic.Hold(t.Context(), "group", []int64{-1, 0}), l.Close()); err != nil {
 		t.Fatal(err)
 	}
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	must(l.CreateTopic(t.Context(), commitlog.TopicConfig{Name: "t", Partitions: 2, RetentionAgeMillis: time.Hour.Milliseconds()}))
-	topic, err := l.Topic(t.Context(), "t")
-	must(err)
-	for i := range 100 {
-		_, err := topic.Append(t.Context(), i%2, []commitlog.Record{{Value: make([]byte, 8<<10)}}, nil)
-		must(err)
-	}
-	must(topic.Hold(t.Context(), "group", []int64{-1, 0}))
-	must(l.Close())
-	c.setDefaults()
-	s, err := openStore(t.Context(), mem, &c, "t")
-	must(err)
-	t.Cleanup(func() { must(s.close()) })
+	s := storeOf(t, mem, c)
 	if top := s.page.Written().Number(); top < 5 {
 		t.Fatalf("%d segments; expected some", top)
 	}
@@ -86,36 +70,6 @@ func (m moment) before(d, wrong time.Duration) moment {
 
 // inAnotherRun is that moment before the host was restarted.
 func (m moment) inAnotherRun() moment { return moment{wall: m.wall, boot: anotherRun, up: m.up} }
-
-func TestAClockThatJumpsDropsNothingThatIsHeld(t *testing.T) {
-	t.Parallel()
-	now := today(24 * time.Hour)
-	const year = 365 * 24 * time.Hour
-	for name, clock := range map[string]func(n uint64) moment{
-		"back to 1970":   func(uint64) moment { return moment{boot: anotherRun} },
-		"before 1970":    func(uint64) moment { return now.before(200*year, 0).inAnotherRun() },
-		"far ahead":      func(uint64) moment { return now.before(0, 200*year).inAnotherRun() },
-		"long ago":       func(uint64) moment { return now.before(10*time.Hour, 0) },
-		"back and forth": func(n uint64) moment { return now.before(0, time.Duration(1-2*int64(n%2))*10*time.Hour).inAnotherRun() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := agedBy(t, vfs.NewMem(1), func() moment { return now })
-			for n := s.page.Low() + 1; n <= s.page.Written().Number(); n++ {
-				stamp(t, s, n, clock(n))
-			}
-			low := s.page.Low()
-			if err := s.retain(); err != nil || s.page.Low() != low {
-				t.Errorf("retention gives %v and drops segments %d to %d, which are held", err, low, s.page.Low())
-			}
-			for p := range 2 {
-				if first, next, _, err := s.bounds(p); err != nil || first != 0 || next != 50 {
-					t.Errorf("partition %d is readable from %d to %d, %v; expected 0 to 50", p, first, next, err)
-				}
-			}
-		})
-	}
-}
 
 // Nothing is held, and records are kept for an hour.
 func TestTheAgeOfASegmentIsNoMoreThanIsKnown(t *testing.T) {
@@ -187,25 +141,15 @@ const all = 1 << 40
 func TestASlowTopicDropsWhatIsOld(t *testing.T) {
 	t.Parallel()
 	var passed atomic.Int64 // minutes
-	c := Config{FS: vfs.NewMem(1), now: func() moment {
+	c := Config{now: func() moment {
 		return today(24*time.Hour).before(-time.Duration(passed.Load())*time.Minute, 0)
 	}}
-	l, err := Open(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.CreateTopic(t.Context(), commitlog.TopicConfig{Name: "t", Partitions: 1, RetentionAgeMillis: time.Hour.Milliseconds()}); err != nil {
-		t.Fatal(err)
-	}
+	mem := vfs.NewMem(1)
+	l, _ := madeTopic(t, mem, c, commitlog.TopicConfig{Partitions: 1, RetentionAgeMillis: time.Hour.Milliseconds()})
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	c.setDefaults()
-	s, err := openStore(t.Context(), c.FS, &c, "t")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.close()
+	s := storeOf(t, mem, c)
 	kept := func() (first, n int64) {
 		t.Helper()
 		for _, c := range s.chores()[3:] { // those before prepare segments, and are the maintenance's alone

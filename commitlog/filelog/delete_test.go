@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
@@ -241,53 +239,6 @@ func TestADeletionThatFailsHalfWay(t *testing.T) {
 	}
 }
 
-// A process that was killed between announcing a deletion and doing it deleted nothing; one that was
-// killed right after it did.
-func TestTheNameDecidesWhatADeadDeleterDid(t *testing.T) {
-	t.Parallel()
-	for _, done := range []bool{false, true} {
-		t.Run(fmt.Sprint(done), func(t *testing.T) {
-			t.Parallel()
-			mem := vfs.NewMem(1)
-			reader := openTopic(t, open(t, filelog.Config{FS: mem.Process()}), "t", 1)
-			writer := openTopic(t, open(t, filelog.Config{FS: mem.Process()}), "t", 1)
-			put(t, writer, 2)
-			victim := mem.Process()
-			l, err := filelog.Open(t.Context(), filelog.Config{FS: vfs.Inject(victim, func(op *vfs.Op) error {
-				if op.Kind == vfs.OpRename && op.Name == "log/topics/t/deleted" {
-					if done {
-						if err := mem.Rename("log/topics/t/topic", op.Name); err != nil {
-							return err
-						}
-					}
-					victim.Kill()
-				}
-				return nil
-			})})
-			if err != nil {
-				t.Fatal(err)
-			}
-			wantErr(t, "delete by the dead", l.DeleteTopic(t.Context(), "t"), vfs.ErrKilled)
-			_ = l.Close()
-			if done {
-				_, err := reader.Bounds(t.Context(), 0)
-				wantErr(t, "a reader of the deleted", err, commitlog.ErrNotFound)
-				_, err = writer.Append(t.Context(), 0, []commitlog.Record{{}}, nil)
-				wantErr(t, "a writer to the deleted", err, commitlog.ErrNotFound)
-				return
-			}
-			wantBounds(t, reader, 0, 2)
-			put(t, writer, 1)
-			wantBounds(t, reader, 0, 3)
-			if err := open(t, filelog.Config{FS: mem}).DeleteTopic(t.Context(), "t"); err != nil {
-				t.Errorf("delete by the living: %v", err)
-			}
-			_, err = reader.Bounds(t.Context(), 0)
-			wantErr(t, "a reader of the deleted", err, commitlog.ErrNotFound)
-		})
-	}
-}
-
 // A stopped process holds up the deletion of the topic that it writes to, as long as its caller
 // has patience, and nothing else.
 func TestADeletionThatWaitsHoldsUpNobody(t *testing.T) {
@@ -322,31 +273,6 @@ func TestADeletionThatWaitsHoldsUpNobody(t *testing.T) {
 	wantBounds(t, topic, 0, 2)
 	if err := l.DeleteTopic(t.Context(), "t"); err != nil {
 		t.Errorf("delete: %v", err)
-	}
-}
-
-// Removing the files of a large topic takes a while, and nobody waits for it.
-func TestNobodyWaitsForFilesToBeRemoved(t *testing.T) {
-	t.Parallel()
-	stop := newGateway(vfs.OpRemove, "tmp/old-")
-	mem := vfs.NewMem(1)
-	l := open(t, filelog.Config{FS: vfs.Inject(mem, stop.hook)})
-	openTopic(t, l, "t", 1)
-	result := make(chan error, 1)
-	go func() { result <- l.DeleteTopic(t.Context(), "t") }()
-	<-stop.reached
-	other := open(t, filelog.Config{FS: mem.Process()})
-	put(t, openTopic(t, other, "t", 2), 1)
-	put(t, openTopic(t, other, "u", 1), 1)
-	if err := other.DeleteTopic(t.Context(), "u"); err != nil {
-		t.Error(err)
-	}
-	close(stop.release)
-	if err := <-result; err != nil {
-		t.Error(err)
-	}
-	if left := names(t, mem, "log/tmp"); len(left) > 0 {
-		t.Errorf("left: %v", left)
 	}
 }
 
@@ -452,35 +378,4 @@ func overwrite(fsys vfs.FS, name string, off int64, b []byte) error {
 	}
 	_, err = f.WriteAt(b, off)
 	return errors.Join(err, f.Close())
-}
-
-// The same on the real file system.
-func TestADeletionOnTheRealFileSystem(t *testing.T) {
-	t.Parallel()
-	c := filelog.Config{Dir: t.TempDir()}
-	l, other := open(t, c), open(t, c)
-	old := openTopic(t, other, "t", 1)
-	put(t, old, 3)
-	waited := make(chan error, 1)
-	go func() { waited <- old.Wait(t.Context(), 0, 3) }()
-	if err := l.DeleteTopic(t.Context(), "t"); err != nil {
-		t.Fatal(err)
-	}
-	wantErr(t, "wait", <-waited, commitlog.ErrNotFound)
-	put(t, openTopic(t, l, "t", 1), 1)
-	wantErr(t, "trim", old.Trim(t.Context(), 0, 2), commitlog.ErrNotFound)
-	if err := old.Close(); err != nil {
-		t.Error(err)
-	}
-	if left, err := os.ReadDir(c.Dir + "/log/tmp"); err != nil || len(left) > 0 {
-		t.Errorf("left: %v, %v", left, err)
-	}
-	if _, err := os.Stat(c.Dir + "/log/topics/t/deleted"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the new topic is deleted, too: %v", err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
-	defer cancel()
-	if _, err := l.Topic(ctx, "t"); err != nil {
-		t.Error(err)
-	}
 }

@@ -23,13 +23,3 @@ func (s *store) letGo() error {
 	s.segs.forget(low, math.MaxUint64)
 	return nil
 }
-
-// letGo leaves a segment below low; advance goes to the newest one.
-func (v *view) letGo(low uint64) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.seg != nil && v.seg.number < low {
-		v.s.segs.put(v.seg)
-		v.seg = nil
-	}
-}

@@ -18,47 +18,21 @@ func TestAnIdleProcessLetsGoOfWhatWasDropped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			machine := vfs.NewMem(1)
-			fillOne(t, machine, age)
+			l, topic := madeTopic(t, machine, Config{SegmentBytes: MinSegmentBytes}, commitlog.TopicConfig{Partitions: 2, RetentionAgeMillis: age})
+			fillTwo(t, topic)
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
 			// Nobody appends in the bubble: a futex knows nothing of its time.
 			synctest.Test(t, func(t *testing.T) { letsGo(t, machine) })
 		})
 	}
 }
 
-// fillOne makes a topic of several segments: 50 records in each of two partitions.
-func fillOne(t *testing.T, fsys vfs.FS, age int64) {
-	t.Helper()
-	l, err := Open(t.Context(), Config{FS: fsys, SegmentBytes: MinSegmentBytes})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	if err := l.CreateTopic(t.Context(), commitlog.TopicConfig{Name: "t", Partitions: 2, RetentionAgeMillis: age}); err != nil {
-		t.Fatal(err)
-	}
-	topic, err := l.Topic(t.Context(), "t")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range 100 {
-		if _, err := topic.Append(t.Context(), i%2, []commitlog.Record{{Value: make([]byte, 8<<10)}}, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 func letsGo(t *testing.T, machine *vfs.Mem) {
 	t.Helper()
 	const promised = 30 * time.Second // in docs/guide/operations.md
-	enter := func() *store {
-		c := Config{SegmentBytes: MinSegmentBytes}
-		c.setDefaults()
-		s, err := openStore(t.Context(), machine.Process(), &c, "t")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
-	}
+	enter := func() *store { return storeOf(t, machine.Process(), Config{SegmentBytes: MinSegmentBytes}) }
 	idle := enter()
 	defer idle.close()
 	for p := range 2 {

@@ -116,35 +116,3 @@ func TestAHoldKeepsWhatItNeeds(t *testing.T) {
 		})
 	}
 }
-
-// It may wait for hours for one group, and then for another.
-func TestThatRetentionWaitsForAnotherPartitionIsNews(t *testing.T) {
-	t.Parallel()
-	s := aged(t, vfs.NewMem(1))
-	for n := s.page.Low() + 1; n <= s.page.Written().Number(); n++ {
-		stamp(t, s, n, s.now().before(2*time.Hour, 0))
-	}
-	told := map[string]bool{}
-	for _, offsets := range [][]int64{{-1, 0}, {0, -1}} {
-		if err := s.hold("group", offsets); err != nil {
-			t.Fatal(err)
-		}
-		s.waits.mu.Lock()
-		if !s.waits.at.IsZero() {
-			s.waits.at = s.waits.at.Add(-2 * tellNews)
-		}
-		s.waits.mu.Unlock()
-		if err := s.retain(); err != nil {
-			t.Fatal(err)
-		}
-		s.waits.mu.Lock()
-		if time.Since(s.waits.at) > tellNews {
-			t.Errorf("nobody is told that it waits for %v", offsets)
-		}
-		told[s.waits.what] = true
-		s.waits.mu.Unlock()
-	}
-	if len(told) != 2 {
-		t.Errorf("people are told of %v; expected two different things", told)
-	}
-}

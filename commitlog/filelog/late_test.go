@@ -76,15 +76,7 @@ func TestAWaiterHearsOfRecordsInASegmentThatWasPassed(t *testing.T) {
 	if err != nil || heard == nil {
 		t.Fatalf("nothing to wait for: %v", err)
 	}
-	l, err := Open(t.Context(), Config{FS: mem.Process(), SegmentBytes: MinSegmentBytes})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	topic, err := l.Topic(t.Context(), "t")
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, topic := madeTopic(t, mem.Process(), Config{SegmentBytes: MinSegmentBytes}, commitlog.TopicConfig{Partitions: 2})
 	last := s.page.Written().Number() + 3
 	for p := 0; s.page.Written().Number() < last; p = 1 {
 		if _, err := topic.Append(t.Context(), p, []commitlog.Record{{Value: make([]byte, 8<<10)}}, nil); err != nil {
@@ -110,31 +102,15 @@ func TestWhatIsNotDurableIsNotDropped(t *testing.T) {
 		}
 		return nil
 	})
-	c := Config{FS: disk, SegmentBytes: MinSegmentBytes, Options: driver.Options{Durability: driver.OS}}
-	l, err := Open(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	if err := l.CreateTopic(t.Context(), commitlog.TopicConfig{Name: "t", Partitions: 1}); err != nil {
-		t.Fatal(err)
-	}
-	topic, err := l.Topic(t.Context(), "t")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := Config{SegmentBytes: MinSegmentBytes, Options: driver.Options{Durability: driver.OS}}
+	_, topic := madeTopic(t, disk, c, commitlog.TopicConfig{Partitions: 1})
 	broken.Store(true)
 	for range 60 {
 		if _, err := topic.Append(t.Context(), 0, []commitlog.Record{{Value: make([]byte, 8<<10)}}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	c.setDefaults()
-	s, err := openStore(t.Context(), disk, &c, "t")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.close()
+	s := storeOf(t, disk, c)
 	if err := s.withMeta(func() error {
 		return s.drop(func(uint64, []int64) (string, error) { return "all", nil })
 	}); err != nil {

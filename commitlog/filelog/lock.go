@@ -78,6 +78,13 @@ func lockWithin(ctx context.Context, f vfs.File, slow func()) error {
 	return err
 }
 
+// lockFor is lockUntil so much time has passed.
+func lockFor(patience time.Duration, f vfs.File) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return lockUntil(ctx.Done(), f, func() {})
+}
+
 // lockUntil takes a lock, or is errNotLetGo when it does not get it until then. A kernel lock that was
 // asked for can't be taken back, so it is asked for again and again. slow is called each time that
 // lockPatience has passed.

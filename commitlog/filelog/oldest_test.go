@@ -84,33 +84,6 @@ func TestASealRefusesAllThatAProducerSends(t *testing.T) {
 	}
 }
 
-// Readers from the beginning are told that the oldest segment is lost, and where to go on.
-func TestTheOldestSegmentIsLost(t *testing.T) {
-	t.Parallel()
-	mem := vfs.NewMem(1)
-	next := rolled(t, mem)
-	info, err := mem.Stat(segmentPath(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := overwrite(mem, segmentPath(1), 0, make([]byte, info.Size())); err != nil {
-		t.Fatal(err)
-	}
-	topic, err := open(t, smallSegments(mem.Process(), driver.Sync)).Topic(t.Context(), "t")
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantBounds(t, topic, 0, next)
-	_, _, err = topic.Read(t.Context(), 0, 0, nil, nil)
-	var damage *commitlog.CorruptError
-	if !errors.As(err, &damage) || damage.Resume <= 0 || !strings.HasSuffix(damage.File, segmentPath(1)) {
-		t.Fatalf("a read of what is lost: %+v", err)
-	}
-	if recs, _, err := topic.Read(t.Context(), 0, damage.Resume, nil, nil); err != nil || recs[0].Offset != damage.Resume {
-		t.Fatalf("a read behind it: %v, %v", recs, err)
-	}
-}
-
 // A topic without any segment is not sound, also where no page tells what it held.
 func TestInspectSeesThatNoSegmentIsThere(t *testing.T) {
 	t.Parallel()

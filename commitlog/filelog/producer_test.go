@@ -3,13 +3,9 @@ package filelog_test
 import (
 	"bytes"
 	"errors"
-	"path"
-	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
@@ -19,64 +15,6 @@ import (
 
 func producer(id uint64, sequence int64) *commitlog.AppendOptions {
 	return &commitlog.AppendOptions{Producer: commitlog.Producer{ID: id, Sequence: sequence}}
-}
-
-// An append that is repeated late is answered from memory: whoever appends beside it waits for no
-// walk through the log.
-func TestALateDuplicateIsAnsweredWithoutALookAtTheLog(t *testing.T) {
-	t.Parallel()
-	var looks atomic.Int64
-	mem := vfs.NewMem(1)
-	disk := vfs.Inject(mem, func(op *vfs.Op) error {
-		// The maintenance looks at the newest ones.
-		if strings.HasSuffix(op.Name, ".seg") && path.Base(op.Name) < "0000000000000006" && (op.Kind == vfs.OpOpen || op.Kind == vfs.OpRead || op.Kind == vfs.OpMap) {
-			looks.Add(1)
-		}
-		return nil
-	})
-	topic := openTopic(t, open(t, filelog.Config{FS: disk, SegmentBytes: filelog.MinSegmentBytes}), "t", 2)
-	recs := []commitlog.Record{{Value: make([]byte, 3000)}, {Value: []byte("x")}}
-	const n = 400 // many segments
-	for i := range int64(n) {
-		first, err := topic.Append(t.Context(), 1, recs, producer(7, i))
-		if err != nil || first != 2*i {
-			t.Fatalf("sequence %d went to %d, %v", i, first, err)
-		}
-	}
-	awaitIndex(t, mem) // the maintenance may be busy with an older segment until then
-	before := looks.Load()
-	for i := range int64(n) {
-		want := 2 * i
-		if i < n-commitlog.ProducerWindow {
-			want = -1
-		}
-		if first, err := topic.Append(t.Context(), 1, recs, producer(7, i)); err != nil || first != want {
-			t.Errorf("sequence %d again: %d, %v; expected %d", i, first, err, want)
-		}
-	}
-	if after := looks.Load(); after != before {
-		t.Errorf("old segments were opened or read %d times for the answers", after-before)
-	}
-	if b, err := topic.Bounds(t.Context(), 1); err != nil || b.Next != 2*n {
-		t.Errorf("the repetitions were stored: %+v, %v", b, err)
-	}
-}
-
-// awaitIndex waits until the maintenance of topic t has made the index of the newest closed segment.
-func awaitIndex(t *testing.T, mem *vfs.Mem) {
-	t.Helper()
-	name := strings.TrimSuffix(segmentPath(newest(t, mem)-1), ".seg") + ".idx"
-	if n := newest(t, mem); n < 7 {
-		t.Fatalf("only %d segments", n)
-	}
-	for late := time.Now().Add(time.Minute); ; runtime.Gosched() {
-		if _, err := mem.Stat(name); err == nil {
-			return
-		}
-		if time.Now().After(late) {
-			t.Fatalf("%s was not made", name)
-		}
-	}
 }
 
 // batchOf appends one record for each of n producers and waits for all.

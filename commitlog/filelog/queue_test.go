@@ -48,20 +48,6 @@ func TestTakeLeavesWhatIsTooMuchForOneCommit(t *testing.T) {
 	}
 }
 
-func TestAppendsWakeTheCommitterOnlyWhenNobodyHasTheTurn(t *testing.T) {
-	t.Parallel()
-	in := newAppendQueue(1, 4<<20)
-	in.begin()
-	enqueue(t, in, 0, 10)
-	if len(in.kick) != 0 {
-		t.Error("woken while somebody has the turn")
-	}
-	in.end()
-	if len(in.kick) != 1 {
-		t.Error("not woken for what was appended during the turn")
-	}
-}
-
 func TestAnAppendToAFullBufferWaitsForTheNextTake(t *testing.T) {
 	t.Parallel()
 	in := newAppendQueue(1, 1000)

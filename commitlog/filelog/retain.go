@@ -277,16 +277,13 @@ type seldom struct {
 	at   time.Time
 }
 
-const (
-	tellAgain = time.Hour
-	tellNews  = 10 * time.Second // it may be something else at each look
-)
+const tellAgain = time.Hour
 
 // say tells whether it is to be said now.
 func (t *seldom) say(what string, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if since := now.Sub(t.at); !t.at.IsZero() && (since < tellNews || since < tellAgain && what == t.what) {
+	if what == t.what && now.Sub(t.at) < tellAgain {
 		return false
 	}
 	t.what, t.at = what, now

@@ -1,7 +1,6 @@
 package filelog
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -121,9 +120,7 @@ func (t *writeTurn) take() (err error) {
 			return err
 		}
 	}
-	patience, cancel := context.WithTimeout(context.Background(), decidePatience)
-	defer cancel()
-	if err := lockUntil(patience.Done(), t.f, func() {}); err != nil {
+	if err := lockFor(decidePatience, t.f); err != nil {
 		return err
 	}
 	t.s.page.Hold(os.Getpid())

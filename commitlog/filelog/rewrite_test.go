@@ -31,21 +31,9 @@ func TestAFailedSyncMeanwhileMakesWhatWasWrittenAgainDoubtful(t *testing.T) {
 		}
 		return nil
 	})
-	c := Config{FS: disk, Options: driver.Options{Durability: driver.OS}}
-	l, err := Open(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	if err := l.CreateTopic(t.Context(), commitlog.TopicConfig{Name: "t", Partitions: 1}); err != nil {
-		t.Fatal(err)
-	}
-	c.setDefaults()
-	s, err := openStore(t.Context(), disk, &c, "t")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.close()
+	c := Config{Options: driver.Options{Durability: driver.OS}}
+	madeTopic(t, disk, c, commitlog.TopicConfig{Partitions: 1})
+	s := storeOf(t, disk, c)
 	topic := &topic{s: s, gone: make(chan struct{})}
 	for s.page.Written().Off() < 3*maxWrite { // several pieces of one segment
 		answer := make(chan error)

@@ -17,26 +17,6 @@ import (
 	"github.com/ringfence/ringfence/internal/vfs"
 )
 
-// booted is a file system on a host that was started anew: the page is on the disk as it was.
-type booted struct {
-	vfs.FS
-	boot string
-}
-
-func (b booted) BootID() string { return b.boot }
-
-func (b booted) OpenDir(name string) (vfs.Dir, error) {
-	d, err := b.FS.OpenDir(name)
-	return bootedDir{d, b.boot}, err
-}
-
-type bootedDir struct {
-	vfs.Dir
-	boot string
-}
-
-func (b bootedDir) BootID() string { return b.boot }
-
 func segmentPath(n int) string { return fmt.Sprintf("log/topics/t/%016d.seg", n) }
 
 // newest is the number of the newest segment.
@@ -104,7 +84,7 @@ func TestTheNewestSegmentIsLost(t *testing.T) {
 				t.Errorf("an inspection finds %+v, %v; expected damage of %s", report, err, file)
 			}
 			var said testlog.Buffer
-			c := smallSegments(booted{mem, "next"}, driver.Sync)
+			c := smallSegments(mem, driver.Sync)
 			c.Logger = said.Logger()
 			topic := openTopic(t, open(t, c), "t", 1)
 			if at := send(t, topic, "new", 6); at < next {
@@ -175,23 +155,28 @@ func TestDamageOfOnePartitionSkipsNothingOfAnother(t *testing.T) {
 	}
 }
 
-// One segment in the middle is gone or has lost both headers: its own records, and no others, are
-// lost, and the error names it. What is before and behind stays readable.
+// One segment is gone or has lost both headers: its own records, and no others, are lost, and the error
+// names it. What is before and behind stays readable.
 func TestALostSegmentCostsOnlyItself(t *testing.T) {
 	t.Parallel()
-	for name, lose := range map[string]func(mem *vfs.Mem, file string){
-		"removed": func(mem *vfs.Mem, file string) { _ = mem.Remove(file) },
-		"without headers": func(mem *vfs.Mem, file string) {
+	for name, c := range map[string]struct {
+		n    int
+		lose func(mem *vfs.Mem, file string)
+	}{
+		"removed": {2, func(mem *vfs.Mem, file string) { _ = mem.Remove(file) }},
+		"without headers": {2, func(mem *vfs.Mem, file string) {
 			rewrite(t, mem, file, func(b []byte) { b[100] ^= 1; b[len(b)-segment.Block+100] ^= 1 })
-		},
+		}},
+		"the oldest, zeroed": {1, func(mem *vfs.Mem, file string) { rewrite(t, mem, file, func(b []byte) { clear(b) }) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			mem := vfs.NewMem(1)
 			next := rolled(t, mem)
-			lost := segmentPath(2)
-			lose(mem, lost)
+			lost := segmentPath(c.n)
+			c.lose(mem, lost)
 			topic := openTopic(t, open(t, smallSegments(mem, driver.Sync)), "t", 1)
+			wantBounds(t, topic, 0, next)
 			read, gaps := 0, 0
 			for at := int64(0); at < next; {
 				recs, then, err := topic.Read(t.Context(), 0, at, nil, nil)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -123,7 +124,7 @@ func (s *store) close() error {
 
 func (s *store) closeFiles() error {
 	var errs []error
-	s.view.close()
+	s.view.letGo(math.MaxUint64)
 	s.w.close()
 	if s.segs != nil {
 		errs = append(errs, s.segs.close())

@@ -110,18 +110,13 @@ func (s *store) flush() error {
 
 // takeSyncLock waits for the sync lock, but not for ever.
 func (s *store) takeSyncLock() (won bool, err error) {
-	for start := time.Now(); time.Since(start) < leaderPatience; {
-		bell := s.page.Bell()
-		won, err := s.syncLock.TryLock(true)
-		if err != nil {
-			return false, fmt.Errorf("topic %q: take the sync lock: %w", s.name, err)
-		}
-		if won {
-			return true, nil
-		}
-		s.page.Nap(bell, syncNap)
+	switch err := lockFor(leaderPatience, s.syncLock); {
+	case errors.Is(err, errNotLetGo):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("topic %q: take the sync lock: %w", s.name, err)
 	}
-	return false, nil
+	return true, nil
 }
 
 // leadFor syncs unless the leader before did.

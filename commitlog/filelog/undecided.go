@@ -1,7 +1,9 @@
 package filelog
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"os"
 	"time"
 
@@ -61,7 +63,7 @@ func (s *store) decideFor(n uint64) error {
 		return err
 	}
 	if !damaged {
-		s.view.again() // an error of the disk that has passed
+		s.view.letGo(math.MaxUint64) // an error of the disk that has passed: walk it again
 		return nil
 	}
 	s.log.Warn("going on in a new segment past damaged bytes", "segment", n, "written", at.String())
@@ -90,19 +92,12 @@ func (s *store) lockFor(name string) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	for start := time.Now(); ; {
-		bell := s.page.Bell()
-		won, err := f.TryLock(true)
-		if won {
-			return f, nil
-		}
-		if err == nil && time.Since(start) > decidePatience {
-			err = fmt.Errorf("process %d does not let go of %s", s.page.Holder(), s.fs.Path(name))
-		}
-		if err != nil {
-			f.Close()
-			return nil, err
-		}
-		s.page.Nap(bell, syncNap)
+	err = lockFor(decidePatience, f)
+	if errors.Is(err, errNotLetGo) {
+		err = fmt.Errorf("process %d does not let go of %s", s.page.Holder(), s.fs.Path(name))
 	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }

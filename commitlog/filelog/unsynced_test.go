@@ -1,13 +1,10 @@
 package filelog_test
 
 import (
-	"fmt"
 	"sync/atomic"
-	"syscall"
 	"testing"
 
 	"github.com/ringfence/ringfence/commitlog"
-	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/commitlog/filelog"
 	"github.com/ringfence/ringfence/internal/vfs"
 )
@@ -44,27 +41,4 @@ func TestADuplicateWaitsForTheSyncOfItsOriginal(t *testing.T) {
 			t.Error(err)
 		}
 	}
-}
-
-// What is trimmed is durable first: the place that a trim leaves behind must be one that a power loss
-// does not take.
-func TestATrimFailsWhileWhatItTrimsIsNotDurable(t *testing.T) {
-	t.Parallel()
-	mem := vfs.NewMem(1)
-	disk := failingOn(mem.Process(), vfs.OpSync, syscall.EIO)
-	topic := openTopic(t, open(t, smallSegments(disk, driver.OS)), "t", 1)
-	disk.broken.Store(true)
-	for i := range 5 {
-		send(t, topic, fmt.Sprint("kept", i), 10)
-	}
-	if err := topic.Trim(t.Context(), 0, 5); err == nil {
-		t.Error("records were trimmed that can't be made durable")
-	}
-	wantBounds(t, topic, 0, 5)
-	disk.broken.Store(false)
-	send(t, topic, "next", 4) // in another segment
-	if err := topic.Trim(t.Context(), 0, 5); err != nil {
-		t.Errorf("a trim after the disk healed: %v", err)
-	}
-	wantBounds(t, topic, 5, 6)
 }

@@ -42,10 +42,11 @@ func (v *view) init(partitions int) {
 	v.waiters = make([][]chan struct{}, partitions)
 }
 
-func (v *view) close() {
+// letGo leaves a segment below low; advance walks the newest one from its start then.
+func (v *view) letGo(low uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.seg != nil {
+	if v.seg != nil && v.seg.number < low {
 		v.s.segs.put(v.seg)
 		v.seg = nil
 	}
@@ -122,16 +123,6 @@ func (v *view) walkTo(end int64) {
 			p.maxTime = max(p.maxTime, f.MaxTime)
 			v.wake(f.Partition)
 		}
-	}
-}
-
-// again makes the view walk its segment from the start.
-func (v *view) again() {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.seg != nil {
-		v.s.segs.put(v.seg)
-		v.seg = nil
 	}
 }
 

@@ -1,7 +1,6 @@
 package filelog
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/filelog/internal/page"
-	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/vfs"
 )
 
@@ -24,24 +22,9 @@ import (
 func quietTwice(t *testing.T) (l *commitlog.Log, s, other *store) {
 	t.Helper()
 	mem := vfs.NewMem(1)
-	c := Config{FS: mem, SegmentBytes: MinSegmentBytes}
-	l, err := Open(t.Context(), Config{FS: mem.Process(), SegmentBytes: MinSegmentBytes})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	if err := l.CreateTopic(t.Context(), commitlog.TopicConfig{Name: "t", Partitions: 2}); err != nil {
-		t.Fatal(err)
-	}
-	c.setDefaults()
-	var both [2]*store
-	for i := range both {
-		if both[i], err = openStore(t.Context(), mem.Process(), &c, "t"); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = both[i].close() })
-	}
-	return l, both[0], both[1]
+	c := Config{SegmentBytes: MinSegmentBytes}
+	l, _ = madeTopic(t, mem.Process(), c, commitlog.TopicConfig{Partitions: 2})
+	return l, storeOf(t, mem.Process(), c), storeOf(t, mem.Process(), c)
 }
 
 func TestAWaitThatIsCalledOffIsTakenBackAndNoOther(t *testing.T) {
@@ -129,18 +112,6 @@ func TestEverySleeperOfAnotherProcessIsRungFor(t *testing.T) {
 	wakes(t, other.page, "the end of the watcher", s.watch.interrupt)
 }
 
-// Who sleeps is counted, and counted no more when it is up: others would ring for it for ever.
-func TestANapIsCountedAndTakenBack(t *testing.T) {
-	t.Parallel()
-	_, s, other := quietTwice(t)
-	old := s.page.Bell()
-	other.page.Chime() // it sleeps no longer than to find that out
-	s.watch.nap(old, false, func() bool { return false })
-	if n := other.page.Sleepers(); n != 0 {
-		t.Errorf("%d sleep; expected nobody", n)
-	}
-}
-
 // A nap among the idlers has no end of its own: it ends when nobody waits, and when a writer has died before it could sync.
 func TestALongNapEndsWhenNobodyWaitsAndForWhatNobodySyncs(t *testing.T) {
 	t.Parallel()
@@ -170,27 +141,6 @@ func TestALongNapEndsWhenNobodyWaitsAndForWhatNobodySyncs(t *testing.T) {
 			}
 			s.c.idlers.Join()
 		})
-	}
-}
-
-func TestWhoWaitsHearsThatTheTopicIsDeleted(t *testing.T) {
-	t.Parallel()
-	l, s, _ := quietTwice(t)
-	done := make(chan error, 1)
-	go func() { done <- s.wait(t.Context(), nil, 0, 0) }() // joined below
-	for s.view.waiting.Load() == 0 {
-		runtime.Gosched()
-	}
-	if err := l.DeleteTopic(t.Context(), "t"); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case err := <-done:
-		if !errors.Is(err, fault.NotFound) || !strings.Contains(err.Error(), `topic "t"`) {
-			t.Errorf("%v; expected that the topic is not found", err)
-		}
-	case <-time.After(20 * time.Second):
-		t.Error("it waits on")
 	}
 }
 

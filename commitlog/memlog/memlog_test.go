@@ -62,17 +62,6 @@ func TestRetentionByAgeStopsAtAHold(t *testing.T) {
 	})
 }
 
-func TestRetentionBySizeDropsTheOldestOfTheTopic(t *testing.T) {
-	t.Parallel()
-	topic := open(t, memlog.New(), commitlog.TopicConfig{Partitions: 2, RetentionBytes: 10})
-	add(t, topic, 0, "12345")
-	add(t, topic, 1, "12345")
-	add(t, topic, 1, "12345")
-	if a, b := first(t, topic, 0), first(t, topic, 1); a != 1 || b != 0 {
-		t.Errorf("first offsets %d and %d; want 1 and 0", a, b)
-	}
-}
-
 func TestForcedRetentionIgnoresHolds(t *testing.T) {
 	t.Parallel()
 	topic := open(t, memlog.New(), commitlog.TopicConfig{Partitions: 1, RetentionBytes: 10, RetentionForce: true})

@@ -23,13 +23,9 @@ type Guard struct {
 
 // directory is one that is looked after, as it was at the start.
 type directory struct {
-	dir  string
-	was  fs.FileInfo
-	kept []fs.FileInfo // what has to be in it, in the order of holds
+	dir string
+	was fs.FileInfo
 }
-
-// holds is what each part always has in it, and what a store would not miss: it has it open.
-var holds = []string{"FORMAT", "topics", "control"}
 
 // every is how often a guard looks.
 const every = time.Second
@@ -52,11 +48,7 @@ func New(data, log, registry string) *Guard {
 		}
 		dir = filepath.Join(dir, s.part)
 		if info, err := os.Stat(dir); err == nil {
-			p := directory{dir, info, make([]fs.FileInfo, len(holds))}
-			for i, name := range holds {
-				p.kept[i], _ = os.Stat(filepath.Join(dir, name)) // nil: the part has none
-			}
-			g.directories = append(g.directories, p)
+			g.directories = append(g.directories, directory{dir, info})
 		}
 	}
 	return g
@@ -82,19 +74,6 @@ func (p *directory) check() error {
 		return fmt.Errorf("%s was replaced while it was in use, and its name leads nowhere (%w); nothing done since then is kept", p.dir, err)
 	case err == nil && !os.SameFile(p.was, now):
 		return fmt.Errorf("%s was replaced by another directory while it was in use; start again to work in that one", p.dir)
-	case err != nil:
-		return nil //nolint:nilerr // as Check says
-	}
-	for i, name := range holds {
-		path := filepath.Join(p.dir, name)
-		now, err := os.Stat(path)
-		switch {
-		case p.kept[i] == nil:
-		case errors.Is(err, fs.ErrNotExist):
-			return fmt.Errorf("%s was emptied while it was in use (%s is gone); nothing done since then is kept", p.dir, name)
-		case name != "FORMAT" && (leadsElsewhere(err) || err == nil && !os.SameFile(p.kept[i], now)):
-			return fmt.Errorf("%s was replaced while it was in use; nothing done since then is kept; start again to work with what is there now", path)
-		}
 	}
 	return nil
 }

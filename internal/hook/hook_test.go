@@ -11,19 +11,6 @@ import (
 	"github.com/ringfence/ringfence/internal/hook"
 )
 
-func TestZeroHooksDoNothing(t *testing.T) {
-	t.Parallel()
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := hook.GateOf(ended).Pass(ended); err != nil {
-		t.Error("a gate that is not there stops:", err)
-	}
-	if ctx := hook.AtOnce(ended); ctx != ended {
-		t.Error("a context nobody records in is another one")
-	}
-	hook.Sent(ended, func(context.Context) error { panic("nobody asked for it") })
-}
-
 func TestGateStopsUntilItOpens(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -35,6 +35,17 @@ func TestProducersComeBackInTheirOrder(t *testing.T) {
 	}
 }
 
+func FuzzProducers(f *testing.F) {
+	f.Add(segment.AppendProducers(nil, producers()))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if p, err := segment.ParseProducers(b, 1000); err == nil {
+			if again, err := segment.ParseProducers(segment.AppendProducers(nil, p), 1000); err != nil || !reflect.DeepEqual(p, again) {
+				t.Errorf("%+v comes back as %+v, %v", p, again, err)
+			}
+		}
+	})
+}
+
 func TestProducersOfATopicWithoutAnyAreEmpty(t *testing.T) {
 	t.Parallel()
 	if b := segment.AppendProducers(nil, &segment.Producers{}); len(b) != 0 {

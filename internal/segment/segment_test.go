@@ -78,15 +78,6 @@ func TestNoFlippedBitOfAFrameGoesUnnoticed(t *testing.T) {
 	}
 }
 
-func TestFrameIsSoundInItsPlaceOnly(t *testing.T) {
-	t.Parallel()
-	var f segment.Frame
-	b := frame(&f, 4096, []driver.Record{{Value: []byte("x")}})
-	if !segment.Sum(b, epoch, 4096) || segment.Sum(b, epoch, 4104) || segment.Sum(b, epoch+1, 4096) {
-		t.Error("a frame is sound elsewhere too, or not in its place")
-	}
-}
-
 func TestWalkerGoesOnBehindDamage(t *testing.T) {
 	t.Parallel()
 	data := make([]byte, segment.Block)

@@ -54,17 +54,3 @@ func TestADiskForgetsWhatWasNotSynced(t *testing.T) {
 		})
 	}
 }
-
-func TestASnapshotIsADiskOfItsOwn(t *testing.T) {
-	t.Parallel()
-	d := testdisk.Mount(t, "ext4", 32)
-	put(t, d, "before")
-	d.Sync(t)
-	put(t, d, "unsynced")
-	s := d.Snapshot(t)
-	put(t, d, "after")
-	put(t, s, "there")
-	if !has(s, "before") || has(s, "unsynced") || has(s, "after") || has(d, "there") {
-		t.Errorf("the snapshot has before %t, unsynced %t, after %t; the disk has there %t", has(s, "before"), has(s, "unsynced"), has(s, "after"), has(d, "there"))
-	}
-}

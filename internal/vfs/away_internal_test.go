@@ -3,7 +3,6 @@
 package vfs
 
 import (
-	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -45,21 +44,5 @@ func TestWhatIsMovedForAMomentIsNotAway(t *testing.T) {
 		}
 	}); away || err != nil || waits != 3 {
 		t.Errorf("away %t, %v after %d looks more; expected that it is there after 3", away, err, waits)
-	}
-}
-
-// A process that has another root by now (chroot) can't see where its path leads to for others: it knows nothing.
-func TestNothingIsAwayInAnotherRoot(t *testing.T) {
-	t.Parallel()
-	fsys, _, was := moved(t)
-	fsys.top = was // as when the root was another one
-	if away, err := Away(fsys, "d", was); away || err != nil {
-		t.Errorf("away %t, %v", away, err)
-	}
-	if err := fsys.Remove("d"); err != nil {
-		t.Fatal(err)
-	}
-	if away, err := Away(fsys, "d", was); !away || !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("removed: away %t, %v", away, err)
 	}
 }

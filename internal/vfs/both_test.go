@@ -133,45 +133,6 @@ func wantIs(t rapid.TB, err, want error) {
 	}
 }
 
-func TestDirectories(t *testing.T) {
-	t.Parallel()
-	both(t, func(t *testing.T, fsys vfs.FS) {
-		must(t, fsys.MkdirAll("d/e/f", 0o700))
-		must(t, fsys.MkdirAll("d/e/f", 0o700))
-		create(t, fsys, "d/b").Close()
-		create(t, fsys, "d/a").Close()
-		if fsys.MkdirAll("d/a/x", 0o700) == nil {
-			t.Error("a directory below a file was made")
-		}
-		if fsys.Remove("d") == nil {
-			t.Error("a directory that is not empty was removed")
-		}
-		list, err := fsys.ReadDir("d")
-		must(t, err)
-		names := ""
-		for _, e := range list {
-			names += fmt.Sprint(e.Name(), e.IsDir(), " ")
-		}
-		if names != "afalse bfalse etrue " {
-			t.Errorf("ReadDir: %s", names)
-		}
-		must(t, fsys.SyncDir("d"))
-		must(t, fsys.Rename("d/a", "d/e/b"))
-		must(t, fsys.Rename("d/b", "d/e/b"))
-		_, err = fsys.Stat("d/b")
-		wantIs(t, err, fs.ErrNotExist)
-		if fsys.Rename("d", "d/e/g") == nil {
-			t.Error("a directory was moved into itself")
-		}
-		must(t, fsys.RemoveAll("d"))
-		must(t, fsys.RemoveAll("d"))
-		if list, _ := fsys.ReadDir("."); len(list) != 0 {
-			t.Errorf("left after RemoveAll: %v", list)
-		}
-		wantIs(t, fsys.Remove("d"), fs.ErrNotExist)
-	})
-}
-
 func TestLocksBelongToTheOpenFile(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, fsys vfs.FS) {

@@ -3,7 +3,6 @@ package vfs_test
 import (
 	"bytes"
 	"errors"
-	"io/fs"
 	"os"
 	"runtime"
 	"sync/atomic"
@@ -194,21 +193,6 @@ func TestMemCrashIsDecidedByTheSeed(t *testing.T) {
 	}
 	if a, b := run(), run(); a != b {
 		t.Errorf("two runs differ:\n%s\n%s", a, b)
-	}
-}
-
-func TestMemGoesOnAfterACrashWasTaken(t *testing.T) {
-	t.Parallel()
-	mem := vfs.NewMem(5)
-	f := create(t, mem, "f")
-	write(t, f, 0, []byte("one"))
-	next := mem.Crash()
-	write(t, f, 0, []byte("two"))
-	if got := string(content(t, mem, "f")); got != "two" {
-		t.Errorf("the old machine has %q", got)
-	}
-	if _, err := next.Stat("f"); err == nil && bytes.Contains(content(t, next, "f"), []byte("two")) {
-		t.Error("a write after the crash reached the crashed machine")
 	}
 }
 
@@ -404,30 +388,6 @@ func TestMemFullDiskHealsWhenSpaceIsFreed(t *testing.T) {
 	}
 	must(t, mem.Remove("a"))
 	write(t, b, 0, make([]byte, 8000))
-}
-
-func TestOSKindAndBootID(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir() + "/new/deep"
-	_, err := vfs.OpenOS(dir)
-	wantIs(t, err, fs.ErrNotExist)
-	fsys, err := vfs.CreateOS(dir, 0o700)
-	must(t, err)
-	defer fsys.Close()
-	k, err := fsys.Kind(".")
-	must(t, err)
-	if k.FreeBytes <= 0 || k.ReadOnly {
-		t.Errorf("kind of a temporary directory: %+v", k)
-	}
-	if len(fsys.BootID()) < 8 {
-		t.Errorf("boot id %q", fsys.BootID())
-	}
-	if got := fsys.Path("a/b"); got != dir+"/a/b" {
-		t.Errorf("path %q", got)
-	}
-	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
-		t.Errorf("the directory: %v, %v", st, err)
-	}
 }
 
 // An error of the file system takes what was not synced without a reboot.

@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"errors"
 	"io/fs"
 	"path"
 	"sync/atomic"
@@ -76,22 +77,17 @@ type injectedDir struct {
 }
 
 func (i *injected) OpenDir(name string) (Dir, error) {
-	if err := i.ask(&Op{Kind: OpOpenDir, Name: name}); err != nil {
-		return nil, err
-	}
-	d, err := i.FS.OpenDir(name)
-	if err != nil {
-		return nil, err
-	}
-	return &injectedDir{&injected{FS: d, at: path.Join(i.at, name), hook: i.hook, count: i.count}, d}, nil
+	return after(i, &Op{Kind: OpOpenDir, Name: name}, func() (Dir, error) {
+		d, err := i.FS.OpenDir(name)
+		if err != nil {
+			return nil, err
+		}
+		return &injectedDir{&injected{FS: d, at: path.Join(i.at, name), hook: i.hook, count: i.count}, d}, nil
+	})
 }
 
 func (d *injectedDir) Close() error {
-	if err := d.ask(&Op{Kind: OpClose, Name: "."}); err != nil {
-		d.dir.Close()
-		return err
-	}
-	return d.dir.Close()
+	return errors.Join(d.ask(&Op{Kind: OpClose, Name: "."}), d.dir.Close())
 }
 
 // ask shows an operation on a name below the top to the hook.
@@ -104,71 +100,63 @@ func (i *injected) ask(op *Op) error {
 	return nil
 }
 
+// do does an operation unless the hook has it fail.
+func (i *injected) do(op *Op, f func() error) error {
+	if err := i.ask(op); err != nil {
+		return err
+	}
+	return f()
+}
+
+// after is do for an operation that has a result.
+func after[T any](i *injected, op *Op, f func() (T, error)) (out T, err error) {
+	err = i.do(op, func() (err error) {
+		out, err = f()
+		return err
+	})
+	return out, err
+}
+
 func (i *injected) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
-	if err := i.ask(&Op{Kind: OpOpen, Name: name}); err != nil {
-		return nil, err
-	}
-	f, err := i.FS.OpenFile(name, flag, perm)
-	if err != nil {
-		return nil, err
-	}
-	return &injectedFile{File: f, fs: i}, nil
+	return after(i, &Op{Kind: OpOpen, Name: name}, func() (File, error) {
+		f, err := i.FS.OpenFile(name, flag, perm)
+		if err != nil {
+			return nil, err
+		}
+		return &injectedFile{File: f, fs: i}, nil
+	})
 }
 
 func (i *injected) MkdirAll(name string, perm fs.FileMode) error {
-	if err := i.ask(&Op{Kind: OpMkdir, Name: name}); err != nil {
-		return err
-	}
-	return i.FS.MkdirAll(name, perm)
+	return i.do(&Op{Kind: OpMkdir, Name: name}, func() error { return i.FS.MkdirAll(name, perm) })
 }
 
 func (i *injected) Rename(from, to string) error {
-	if err := i.ask(&Op{Kind: OpRename, Name: to}); err != nil {
-		return err
-	}
-	return i.FS.Rename(from, to)
+	return i.do(&Op{Kind: OpRename, Name: to}, func() error { return i.FS.Rename(from, to) })
 }
 
 func (i *injected) Remove(name string) error {
-	if err := i.ask(&Op{Kind: OpRemove, Name: name}); err != nil {
-		return err
-	}
-	return i.FS.Remove(name)
+	return i.do(&Op{Kind: OpRemove, Name: name}, func() error { return i.FS.Remove(name) })
 }
 
 func (i *injected) RemoveAll(name string) error {
-	if err := i.ask(&Op{Kind: OpRemove, Name: name}); err != nil {
-		return err
-	}
-	return i.FS.RemoveAll(name)
+	return i.do(&Op{Kind: OpRemove, Name: name}, func() error { return i.FS.RemoveAll(name) })
 }
 
 func (i *injected) ReadDir(name string) ([]fs.DirEntry, error) {
-	if err := i.ask(&Op{Kind: OpReadDir, Name: name}); err != nil {
-		return nil, err
-	}
-	return i.FS.ReadDir(name)
+	return after(i, &Op{Kind: OpReadDir, Name: name}, func() ([]fs.DirEntry, error) { return i.FS.ReadDir(name) })
 }
 
 func (i *injected) Stat(name string) (fs.FileInfo, error) {
-	if err := i.ask(&Op{Kind: OpStat, Name: name}); err != nil {
-		return nil, err
-	}
-	return i.FS.Stat(name)
+	return after(i, &Op{Kind: OpStat, Name: name}, func() (fs.FileInfo, error) { return i.FS.Stat(name) })
 }
 
 func (i *injected) SyncDir(name string) error {
-	if err := i.ask(&Op{Kind: OpSyncDir, Name: name}); err != nil {
-		return err
-	}
-	return i.FS.SyncDir(name)
+	return i.do(&Op{Kind: OpSyncDir, Name: name}, func() error { return i.FS.SyncDir(name) })
 }
 
 func (i *injected) Kind(name string) (Kind, error) {
-	if err := i.ask(&Op{Kind: OpStat, Name: name}); err != nil {
-		return Kind{}, err
-	}
-	return i.FS.Kind(name)
+	return after(i, &Op{Kind: OpStat, Name: name}, func() (Kind, error) { return i.FS.Kind(name) })
 }
 
 type injectedFile struct {
@@ -176,31 +164,30 @@ type injectedFile struct {
 	fs *injected
 }
 
-func (f *injectedFile) ask(kind OpKind) error {
-	return f.fs.ask(&Op{Kind: kind, Name: f.Name()})
-}
+func (f *injectedFile) op(kind OpKind) *Op { return &Op{Kind: kind, Name: f.Name()} }
 
 func (f *injectedFile) ReadAt(p []byte, off int64) (int, error) {
-	if err := f.fs.ask(&Op{Kind: OpRead, Name: f.Name(), Offset: off, Length: len(p)}); err != nil {
-		return 0, err
-	}
-	return f.File.ReadAt(p, off)
+	op := f.op(OpRead)
+	op.Offset, op.Length = off, len(p)
+	return after(f.fs, op, func() (int, error) { return f.File.ReadAt(p, off) })
 }
 
 func (f *injectedFile) WriteAt(p []byte, off int64) (int, error) {
-	op := &Op{Kind: OpWrite, Name: f.Name(), Offset: off, Length: len(p), Data: p}
-	if err := f.fs.ask(op); err != nil {
-		if op.Short > 0 {
-			n, _ := f.File.WriteAt(p[:min(op.Short, len(p))], off)
-			return n, err
-		}
-		return 0, err
+	op := f.op(OpWrite)
+	op.Offset, op.Length, op.Data = off, len(p), p
+	err := f.fs.ask(op)
+	switch {
+	case err == nil:
+		return f.File.WriteAt(p, off)
+	case op.Short > 0:
+		n, _ := f.File.WriteAt(p[:min(op.Short, len(p))], off)
+		return n, err
 	}
-	return f.File.WriteAt(p, off)
+	return 0, err
 }
 
 func (f *injectedFile) SyncData() error {
-	if err := f.ask(OpSync); err != nil {
+	if err := f.fs.ask(f.op(OpSync)); err != nil {
 		if l, ok := f.File.(interface{ loseSync(err error) }); ok {
 			l.loseSync(syscall.EIO)
 		}
@@ -210,51 +197,27 @@ func (f *injectedFile) SyncData() error {
 }
 
 func (f *injectedFile) Truncate(size int64) error {
-	if err := f.fs.ask(&Op{Kind: OpTruncate, Name: f.Name(), Offset: size}); err != nil {
-		return err
-	}
-	return f.File.Truncate(size)
+	op := f.op(OpTruncate)
+	op.Offset = size
+	return f.fs.do(op, func() error { return f.File.Truncate(size) })
 }
 
 func (f *injectedFile) Lock(exclusive bool) error {
-	if err := f.ask(OpLock); err != nil {
-		return err
-	}
-	return f.File.Lock(exclusive)
+	return f.fs.do(f.op(OpLock), func() error { return f.File.Lock(exclusive) })
 }
 
 func (f *injectedFile) TryLock(exclusive bool) (bool, error) {
-	if err := f.ask(OpLock); err != nil {
-		return false, err
-	}
-	return f.File.TryLock(exclusive)
+	return after(f.fs, f.op(OpLock), func() (bool, error) { return f.File.TryLock(exclusive) })
 }
 
-func (f *injectedFile) Unlock() error {
-	if err := f.ask(OpUnlock); err != nil {
-		return err
-	}
-	return f.File.Unlock()
-}
+func (f *injectedFile) Unlock() error { return f.fs.do(f.op(OpUnlock), f.File.Unlock) }
 
-func (f *injectedFile) Size() (int64, error) {
-	if err := f.ask(OpStat); err != nil {
-		return 0, err
-	}
-	return f.File.Size()
-}
+func (f *injectedFile) Size() (int64, error) { return after(f.fs, f.op(OpStat), f.File.Size) }
 
 func (f *injectedFile) Map(size int64, writable bool) (Mapping, error) {
-	if err := f.fs.ask(&Op{Kind: OpMap, Name: f.Name(), Length: int(size)}); err != nil {
-		return nil, err
-	}
-	return f.File.Map(size, writable)
+	op := f.op(OpMap)
+	op.Length = int(size)
+	return after(f.fs, op, func() (Mapping, error) { return f.File.Map(size, writable) })
 }
 
-func (f *injectedFile) Close() error {
-	if err := f.ask(OpClose); err != nil {
-		f.File.Close()
-		return err
-	}
-	return f.File.Close()
-}
+func (f *injectedFile) Close() error { return errors.Join(f.fs.ask(f.op(OpClose)), f.File.Close()) }

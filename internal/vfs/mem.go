@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path"
-	"sort"
 	"sync"
 	"syscall"
 	"time"
@@ -107,14 +106,15 @@ func (f *Mem) SetCapacity(bytes int64) {
 	f.m.capacity = bytes
 }
 
-// enter locks the machine for one operation on a name; the caller unlocks when err is nil.
-func (f *Mem) enter(op string, names ...string) error {
+// run does one operation on names with the machine locked.
+func (f *Mem) run(op string, do func() error, names ...string) error {
 	for _, name := range names {
 		if err := checkName(op, name); err != nil {
 			return err
 		}
 	}
 	f.m.mu.Lock()
+	defer f.m.mu.Unlock()
 	var err error
 	switch {
 	case f.p.killed:
@@ -122,26 +122,28 @@ func (f *Mem) enter(op string, names ...string) error {
 	case f.closed:
 		err = fs.ErrClosed
 	default:
+		err = do()
+	}
+	if err == nil {
 		return nil
 	}
-	f.m.mu.Unlock()
 	return &fs.PathError{Op: op, Path: path.Join(names...), Err: err}
 }
 
 // OpenFile opens a file.
-func (f *Mem) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
-	if err := f.enter("open", name); err != nil {
-		return nil, err
-	}
-	defer f.m.mu.Unlock()
-	node, err := f.open(name, flag, perm)
-	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
-	}
-	file := &memFile{fs: f, node: node, name: name, access: flag & (os.O_RDONLY | os.O_WRONLY | os.O_RDWR)}
-	f.p.files[file] = struct{}{}
-	node.opens[file] = struct{}{}
-	return file, nil
+func (f *Mem) OpenFile(name string, flag int, perm fs.FileMode) (file File, err error) {
+	err = f.run("open", func() error {
+		node, err := f.open(name, flag, perm)
+		if err != nil {
+			return err
+		}
+		m := &memFile{fs: f, node: node, name: name, access: flag & (os.O_RDONLY | os.O_WRONLY | os.O_RDWR)}
+		f.p.files[m] = struct{}{}
+		node.opens[m] = struct{}{}
+		file = m
+		return nil
+	}, name)
+	return file, err
 }
 
 func (f *Mem) open(name string, flag int, perm fs.FileMode) (*fileNode, error) {
@@ -174,39 +176,30 @@ func (f *Mem) open(name string, flag int, perm fs.FileMode) (*fileNode, error) {
 
 // MkdirAll makes a directory and its missing parents.
 func (f *Mem) MkdirAll(name string, perm fs.FileMode) error {
-	if err := f.enter("mkdir", name); err != nil {
-		return err
-	}
-	defer f.m.mu.Unlock()
-	dir := f.top
-	for _, part := range split(name) {
-		switch n := dir.live[part].(type) {
-		case nil:
-			if dir.removed {
-				return &fs.PathError{Op: "mkdir", Path: name, Err: syscall.ENOENT}
+	return f.run("mkdir", func() error {
+		dir := f.top
+		for _, part := range split(name) {
+			switch n := dir.live[part].(type) {
+			case nil:
+				if dir.removed {
+					return syscall.ENOENT
+				}
+				next := newDirNode(perm)
+				dir.apply(&dirOp{changes: []change{{dir, part, next}}})
+				dir = next
+			case *dirNode:
+				dir = n
+			default:
+				return syscall.ENOTDIR
 			}
-			next := newDirNode(perm)
-			dir.apply(&dirOp{changes: []change{{dir, part, next}}})
-			dir = next
-		case *dirNode:
-			dir = n
-		default:
-			return &fs.PathError{Op: "mkdir", Path: name, Err: syscall.ENOTDIR}
 		}
-	}
-	return nil
+		return nil
+	}, name)
 }
 
 // Rename moves a file or directory and replaces a file that is in its way.
 func (f *Mem) Rename(from, to string) error {
-	if err := f.enter("rename", from, to); err != nil {
-		return err
-	}
-	defer f.m.mu.Unlock()
-	if err := f.rename(from, to); err != nil {
-		return &os.LinkError{Op: "rename", Old: from, New: to, Err: err}
-	}
-	return nil
+	return f.run("rename", func() error { return f.rename(from, to) }, from, to)
 }
 
 func (f *Mem) rename(from, to string) error {
@@ -243,106 +236,87 @@ func (f *Mem) rename(from, to string) error {
 
 // Remove removes a file or an empty directory. Open files live on.
 func (f *Mem) Remove(name string) error {
-	if err := f.enter("remove", name); err != nil {
-		return err
-	}
-	defer f.m.mu.Unlock()
-	dir, base, err := f.top.parent(name)
-	if err == nil {
+	return f.run("remove", func() error {
+		dir, base, err := f.top.parent(name)
+		if err != nil {
+			return err
+		}
 		switch n := dir.live[base].(type) {
 		case nil:
-			err = syscall.ENOENT
+			return syscall.ENOENT
 		case *dirNode:
 			if len(n.live) > 0 {
-				err = syscall.ENOTEMPTY
-			} else {
-				n.removed = true
+				return syscall.ENOTEMPTY
 			}
+			n.removed = true
 		}
-	}
-	if err != nil {
-		return &fs.PathError{Op: "remove", Path: name, Err: err}
-	}
-	dir.apply(&dirOp{changes: []change{{dir, base, nil}}})
-	return nil
+		dir.apply(&dirOp{changes: []change{{dir, base, nil}}})
+		return nil
+	}, name)
 }
 
 // RemoveAll removes a tree, leaves first, as a real one does it.
 func (f *Mem) RemoveAll(name string) error {
-	if err := f.enter("removeall", name); err != nil {
-		return err
-	}
-	defer f.m.mu.Unlock()
-	dir, base, err := f.top.parent(name)
-	switch {
-	case errors.Is(err, syscall.ENOENT):
-		return nil
-	case err != nil:
-		return &fs.PathError{Op: "removeall", Path: name, Err: err}
-	}
-	dir.removeTree(base)
-	return nil
+	return f.run("removeall", func() error {
+		dir, base, err := f.top.parent(name)
+		if err == nil {
+			dir.removeTree(base)
+		}
+		return ignore(err, syscall.ENOENT)
+	}, name)
 }
 
 // ReadDir lists a directory, sorted by name.
-func (f *Mem) ReadDir(name string) ([]fs.DirEntry, error) {
-	if err := f.enter("readdir", name); err != nil {
-		return nil, err
-	}
-	defer f.m.mu.Unlock()
-	dir, err := f.top.dir(name)
-	if err == nil && dir.removed {
-		err = syscall.ENOENT
-	}
-	if err != nil {
-		return nil, &fs.PathError{Op: "readdir", Path: name, Err: err}
-	}
-	list := make([]fs.DirEntry, 0, len(dir.live))
-	for base, n := range dir.live {
-		list = append(list, fs.FileInfoToDirEntry(n.info(base)))
-	}
-	sort.Slice(list, func(i, j int) bool { return list[i].Name() < list[j].Name() })
-	return list, nil
+func (f *Mem) ReadDir(name string) (list []fs.DirEntry, err error) {
+	err = f.run("readdir", func() error {
+		dir, err := f.top.dir(name)
+		if err == nil && dir.removed {
+			err = syscall.ENOENT
+		}
+		if err != nil {
+			return err
+		}
+		list = make([]fs.DirEntry, 0, len(dir.live))
+		for _, base := range sortedKeys(dir.live) {
+			list = append(list, fs.FileInfoToDirEntry(dir.live[base].info(base)))
+		}
+		return nil
+	}, name)
+	return list, err
 }
 
 // Stat describes a file or directory.
-func (f *Mem) Stat(name string) (fs.FileInfo, error) {
-	if err := f.enter("stat", name); err != nil {
-		return nil, err
-	}
-	defer f.m.mu.Unlock()
-	n, err := f.top.lookup(name)
-	if err != nil {
-		return nil, &fs.PathError{Op: "stat", Path: name, Err: err}
-	}
-	return n.info(path.Base(name)), nil
+func (f *Mem) Stat(name string) (info fs.FileInfo, err error) {
+	err = f.run("stat", func() error {
+		n, err := f.top.lookup(name)
+		if err == nil {
+			info = n.info(path.Base(name))
+		}
+		return err
+	}, name)
+	return info, err
 }
 
 // SyncDir makes the entries of a directory durable.
 func (f *Mem) SyncDir(name string) error {
-	if err := f.enter("syncdir", name); err != nil {
+	return f.run("syncdir", func() error {
+		dir, err := f.top.dir(name)
+		if err == nil {
+			dir.flush(len(dir.pending))
+		}
 		return err
-	}
-	defer f.m.mu.Unlock()
-	dir, err := f.top.dir(name)
-	if err != nil {
-		return &fs.PathError{Op: "syncdir", Path: name, Err: err}
-	}
-	dir.flush(len(dir.pending))
-	return nil
+	}, name)
 }
 
 // Kind is what SetKind said, with the free bytes that SetCapacity leaves.
-func (f *Mem) Kind(name string) (Kind, error) {
-	if err := f.enter("statfs", name); err != nil {
-		return Kind{}, err
-	}
-	defer f.m.mu.Unlock()
-	k := f.m.kind
-	if f.m.capacity > 0 {
-		k.FreeBytes = max(0, f.m.capacity-f.m.root.bytes())
-	}
-	return k, nil
+func (f *Mem) Kind(name string) (k Kind, err error) {
+	err = f.run("statfs", func() error {
+		if k = f.m.kind; f.m.capacity > 0 {
+			k.FreeBytes = max(0, f.m.capacity-f.m.root.bytes())
+		}
+		return nil
+	}, name)
+	return k, err
 }
 
 // Path is a path that does not exist on the real file system.

@@ -163,16 +163,15 @@ func split(name string) []string {
 }
 
 // OpenDir opens a directory: it stays the same one whatever becomes of its name.
-func (f *Mem) OpenDir(name string) (Dir, error) {
-	if err := f.enter("opendir", name); err != nil {
-		return nil, err
-	}
-	defer f.m.mu.Unlock()
-	top, err := f.top.dir(name)
-	if err != nil {
-		return nil, &fs.PathError{Op: "opendir", Path: name, Err: err}
-	}
-	return &memDir{&Mem{m: f.m, p: f.p, top: top, at: path.Join(f.at, name)}}, nil
+func (f *Mem) OpenDir(name string) (d Dir, err error) {
+	err = f.run("opendir", func() error {
+		top, err := f.top.dir(name)
+		if err == nil {
+			d = &memDir{&Mem{m: f.m, p: f.p, top: top, at: path.Join(f.at, name)}}
+		}
+		return err
+	}, name)
+	return d, err
 }
 
 // memDir is a Mem whose names begin in one directory.
@@ -180,12 +179,10 @@ type memDir struct{ *Mem }
 
 // Close ends the handle; files that were opened through it stay open.
 func (d *memDir) Close() error {
-	if err := d.enter("close"); err != nil {
-		return err
-	}
-	d.closed = true
-	d.m.mu.Unlock()
-	return nil
+	return d.run("close", func() error {
+		d.closed = true
+		return nil
+	})
 }
 
 // memInfo describes a file or directory of a Mem.

@@ -23,15 +23,18 @@ type memFile struct {
 	owed   error // the next SyncData tells it
 }
 
-// enter locks the machine for one operation; the caller unlocks when err is nil.
-func (f *memFile) enter(op string) error {
+// run does one operation with the machine locked.
+func (f *memFile) run(op string, do func() error) error {
 	f.fs.m.mu.Lock()
+	defer f.fs.m.mu.Unlock()
 	err := f.usable()
-	if err != nil {
-		f.fs.m.mu.Unlock()
-		return f.fail(op, err)
+	if err == nil {
+		err = do()
 	}
-	return nil
+	if err == nil || err == io.EOF {
+		return err
+	}
+	return &fs.PathError{Op: op, Path: f.name, Err: err}
 }
 
 func (f *memFile) usable() error {
@@ -44,130 +47,107 @@ func (f *memFile) usable() error {
 	return nil
 }
 
-func (f *memFile) fail(op string, err error) error {
-	return &fs.PathError{Op: op, Path: f.name, Err: err}
-}
-
 func (f *memFile) Name() string { return f.name }
 
-func (f *memFile) Size() (int64, error) {
-	if err := f.enter("stat"); err != nil {
-		return 0, err
-	}
-	defer f.fs.m.mu.Unlock()
-	return f.node.size, nil
+func (f *memFile) Size() (size int64, err error) {
+	err = f.run("stat", func() error { size = f.node.size; return nil })
+	return size, err
 }
 
-func (f *memFile) ReadAt(p []byte, off int64) (int, error) {
-	if err := f.enter("read"); err != nil {
-		return 0, err
-	}
-	defer f.fs.m.mu.Unlock()
-	switch {
-	case off < 0:
-		return 0, f.fail("read", syscall.EINVAL)
-	case f.access == os.O_WRONLY:
-		return 0, f.fail("read", syscall.EBADF)
-	}
-	n := f.node.readAt(p, off)
-	if n < len(p) {
-		return n, io.EOF
-	}
-	return n, nil
+func (f *memFile) ReadAt(p []byte, off int64) (n int, err error) {
+	err = f.run("read", func() error {
+		switch {
+		case off < 0:
+			return syscall.EINVAL
+		case f.access == os.O_WRONLY:
+			return syscall.EBADF
+		}
+		if n = f.node.readAt(p, off); n < len(p) {
+			return io.EOF
+		}
+		return nil
+	})
+	return n, err
 }
 
 func (f *memFile) WriteAt(p []byte, off int64) (int, error) {
-	if err := f.enter("write"); err != nil {
+	err := f.run("write", func() error {
+		switch {
+		case off < 0:
+			return syscall.EINVAL
+		case f.access == os.O_RDONLY:
+			return syscall.EBADF
+		}
+		return f.node.writeAt(f.fs.m, p, off)
+	})
+	if err != nil {
 		return 0, err
-	}
-	defer f.fs.m.mu.Unlock()
-	switch {
-	case off < 0:
-		return 0, f.fail("write", syscall.EINVAL)
-	case f.access == os.O_RDONLY:
-		return 0, f.fail("write", syscall.EBADF)
-	}
-	if err := f.node.writeAt(f.fs.m, p, off); err != nil {
-		return 0, f.fail("write", err)
 	}
 	return len(p), nil
 }
 
 func (f *memFile) SyncData() error {
-	if err := f.enter("fdatasync"); err != nil {
-		return err
-	}
-	defer f.fs.m.mu.Unlock()
-	f.node.sync()
-	f.fs.m.writeBackMapped()
-	if err := f.owed; err != nil {
+	return f.run("fdatasync", func() error {
+		f.node.sync()
+		f.fs.m.writeBackMapped()
+		err := f.owed
 		f.owed = nil
-		return f.fail("fdatasync", err)
-	}
-	return nil
+		return err
+	})
 }
 
 // loseSync is what Inject calls instead of SyncData when it makes that fail. All who have the file open
 // are told once; f is told by Inject.
-func (f *memFile) loseSync(err error) {
-	if f.enter("fdatasync") == nil {
+func (f *memFile) loseSync(lost error) {
+	_ = f.run("fdatasync", func() error {
 		f.node.loseSync(f.fs.m)
 		for other := range f.node.opens {
-			other.owed = err
+			other.owed = lost
 		}
 		f.owed = nil
-		f.fs.m.mu.Unlock()
-	}
+		return nil
+	})
 }
 
 func (f *memFile) Truncate(size int64) error {
-	if err := f.enter("truncate"); err != nil {
-		return err
-	}
-	defer f.fs.m.mu.Unlock()
-	if size < 0 || f.access == os.O_RDONLY {
-		return f.fail("truncate", syscall.EINVAL)
-	}
-	if err := f.node.truncate(f.fs.m, size); err != nil {
-		return f.fail("truncate", err)
-	}
-	return nil
+	return f.run("truncate", func() error {
+		if size < 0 || f.access == os.O_RDONLY {
+			return syscall.EINVAL
+		}
+		return f.node.truncate(f.fs.m, size)
+	})
 }
 
 func (f *memFile) Lock(exclusive bool) error {
-	if err := f.enter("flock"); err != nil {
-		return err
-	}
-	defer f.fs.m.mu.Unlock()
-	f.node.unlock(f) // a conversion is not atomic on Linux either
-	f.fs.m.changed.Broadcast()
-	for !f.node.lock(f, exclusive) {
-		f.fs.m.changed.Wait()
-		if err := f.usable(); err != nil {
-			return f.fail("flock", err)
+	return f.run("flock", func() error {
+		f.letGo() // a conversion is not atomic on Linux either
+		for !f.node.lock(f, exclusive) {
+			f.fs.m.changed.Wait()
+			if err := f.usable(); err != nil {
+				return err
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
-func (f *memFile) TryLock(exclusive bool) (bool, error) {
-	if err := f.enter("flock"); err != nil {
-		return false, err
-	}
-	defer f.fs.m.mu.Unlock()
-	f.node.unlock(f)
-	f.fs.m.changed.Broadcast()
-	return f.node.lock(f, exclusive), nil
+func (f *memFile) TryLock(exclusive bool) (won bool, err error) {
+	err = f.run("flock", func() error {
+		f.letGo()
+		won = f.node.lock(f, exclusive)
+		return nil
+	})
+	return won, err
 }
 
 func (f *memFile) Unlock() error {
-	if err := f.enter("flock"); err != nil {
-		return err
-	}
-	defer f.fs.m.mu.Unlock()
+	return f.run("flock", func() error { f.letGo(); return nil })
+}
+
+// letGo releases the lock of f, if it has one.
+func (f *memFile) letGo() {
 	f.node.unlock(f)
 	f.fs.m.changed.Broadcast()
-	return nil
 }
 
 func (n *fileNode) lock(f *memFile, exclusive bool) bool {
@@ -183,45 +163,40 @@ func (n *fileNode) lock(f *memFile, exclusive bool) bool {
 func (n *fileNode) unlock(f *memFile) { delete(n.locks, f) }
 
 func (f *memFile) Close() error {
-	if err := f.enter("close"); err != nil {
-		return err
-	}
-	defer f.fs.m.mu.Unlock()
-	f.closed = true
-	f.node.unlock(f)
-	delete(f.node.opens, f)
-	delete(f.fs.p.files, f)
-	f.fs.m.changed.Broadcast()
-	return nil
+	return f.run("close", func() error {
+		f.closed = true
+		f.letGo()
+		delete(f.node.opens, f)
+		delete(f.fs.p.files, f)
+		return nil
+	})
 }
 
-func (f *memFile) Map(size int64, writable bool) (Mapping, error) {
-	if err := f.enter("mmap"); err != nil {
-		return nil, err
-	}
-	defer f.fs.m.mu.Unlock()
-	if f.access == os.O_WRONLY || writable && f.access == os.O_RDONLY {
-		return nil, f.fail("mmap", syscall.EACCES)
-	}
-	if err := f.node.share(); err != nil {
-		return nil, f.fail("mmap", err)
-	}
-	if !slices.Contains(f.fs.m.mapped, f.node) {
-		f.fs.m.mapped = append(f.fs.m.mapped, f.node)
-	}
-	m, err := mapShared(int(f.node.shm.Fd()), size, writable)
-	if err != nil {
-		return nil, f.fail("mmap", err)
-	}
-	if writable {
-		f.node.storable = max(f.node.storable, size)
-	}
-	mm := &memMapping{mapping: m, fs: f.fs, node: f.node}
-	f.node.mappings[mm] = size
-	if writable {
-		f.fs.p.writable[mm] = struct{}{}
-	}
-	return mm, nil
+func (f *memFile) Map(size int64, writable bool) (m Mapping, err error) {
+	err = f.run("mmap", func() error {
+		if f.access == os.O_WRONLY || writable && f.access == os.O_RDONLY {
+			return syscall.EACCES
+		}
+		if err := f.node.share(); err != nil {
+			return err
+		}
+		if !slices.Contains(f.fs.m.mapped, f.node) {
+			f.fs.m.mapped = append(f.fs.m.mapped, f.node)
+		}
+		shared, err := mapShared(int(f.node.shm.Fd()), size, writable)
+		if err != nil {
+			return err
+		}
+		mm := &memMapping{mapping: shared, fs: f.fs, node: f.node}
+		f.node.mappings[mm] = size
+		if writable {
+			f.node.storable = max(f.node.storable, size)
+			f.fs.p.writable[mm] = struct{}{}
+		}
+		m = mm
+		return nil
+	})
+	return m, err
 }
 
 // memMapping outlives its process: a goroutine of a killed one may still look at it.

@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/internal/testdisk"
 )
 
 // onMemory is a directory whose shared pages lie in a memory of the test's own.
@@ -202,25 +201,6 @@ func TestMapRefusesAPageInAnotherMemory(t *testing.T) {
 	}
 	if n := files(t, elsewhere); n != 0 {
 		t.Errorf("%d files in the other memory", n)
-	}
-}
-
-func TestPageOnACopyOnWriteDiskLiesInMemory(t *testing.T) {
-	t.Parallel()
-	o, err := OpenOS(testdisk.Mount(t, "btrfs", 128).Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer o.Close()
-	m, err := mapFile(t, o, 4096, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, ok := m.(*memoryMapping); !ok {
-		t.Errorf("it is a %T", m)
-	}
-	if err := m.Close(); err != nil {
-		t.Error(err)
 	}
 }
 

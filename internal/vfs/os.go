@@ -22,7 +22,6 @@ type OS struct {
 	dir   string // absolute
 	boot  string
 	pages pages
-	top   fs.FileInfo // what absolute paths began at
 }
 
 var _ Dir = (*OS)(nil)
@@ -37,15 +36,11 @@ func OpenOS(dir string) (*OS, error) {
 	if err != nil {
 		return nil, err
 	}
-	top, err := os.Stat("/")
-	if err != nil {
-		return nil, err
-	}
 	root, err := os.OpenRoot(abs)
 	if err != nil {
 		return nil, err
 	}
-	return &OS{root: root, dir: abs, boot: boot, pages: pages{dir: memoryDir}, top: top}, nil
+	return &OS{root: root, dir: abs, boot: boot, pages: pages{dir: memoryDir}}, nil
 }
 
 // CreateOS is OpenOS of a directory that is made, with its parents, when it is missing. The
@@ -148,27 +143,11 @@ func (o *OS) OpenDir(name string) (Dir, error) {
 	if err := checkName("opendir", name); err != nil {
 		return nil, err
 	}
-	if err := o.isDir(name); err != nil {
-		return nil, err
-	}
 	root, err := o.root.OpenRoot(name)
 	if err != nil {
 		return nil, err
 	}
-	return &OS{root: root, dir: o.Path(name), boot: o.boot, pages: o.pages, top: o.top}, nil
-}
-
-// isDir fails for what is no directory, of which os.Root waits for the other end of a FIFO.
-func (o *OS) isDir(name string) error {
-	d, err := o.directory(name)
-	if err != nil {
-		return err
-	}
-	return d.Close()
-}
-
-func (o *OS) directory(name string) (*os.File, error) {
-	return o.root.OpenFile(name, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
+	return &OS{root: root, dir: o.Path(name), boot: o.boot, pages: o.pages}, nil
 }
 
 // MkdirAll makes a directory and its missing parents.
@@ -211,7 +190,7 @@ func (o *OS) ReadDir(name string) ([]fs.DirEntry, error) {
 	if err := checkName("readdir", name); err != nil {
 		return nil, err
 	}
-	d, err := o.directory(name)
+	d, err := o.root.Open(name)
 	if err != nil {
 		return nil, err
 	}
@@ -230,8 +209,7 @@ func (o *OS) Stat(name string) (fs.FileInfo, error) {
 
 // Named is what the path of name leads to now, as a later process finds it. That is something else than what
 // Stat finds once the root, or a directory above it, was moved away or replaced; fs.ErrNotExist when it is nothing.
-// Where this process can't look, as in another root by now (chroot), and in Mem, which is in one place for ever, it is
-// the answer of Stat.
+// Where this process can't look, and in Mem, which is in one place for ever, it is the answer of Stat.
 func Named(fsys FS, name string) (fs.FileInfo, error) {
 	o, ok := fsys.(*OS)
 	if !ok {
@@ -239,9 +217,6 @@ func Named(fsys FS, name string) (fs.FileInfo, error) {
 	}
 	if err := checkName("stat", name); err != nil {
 		return nil, err
-	}
-	if top, err := os.Stat("/"); err != nil || !SameFile(o.top, top) {
-		return o.Stat(name)
 	}
 	info, err := os.Stat(o.Path(name))
 	switch {
@@ -290,7 +265,7 @@ func (o *OS) SyncDir(name string) error {
 	if err := checkName("syncdir", name); err != nil {
 		return err
 	}
-	d, err := o.directory(name)
+	d, err := o.root.Open(name)
 	if err != nil {
 		return err
 	}

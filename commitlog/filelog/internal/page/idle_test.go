@@ -57,17 +57,6 @@ func TestIdlersAreWokenByTheirOwnBells(t *testing.T) {
 	}
 }
 
-// The thread of a row may sleep on what it knew of: it has to hear of one that comes.
-func TestIdlersAreToldOfOneMore(t *testing.T) {
-	t.Parallel()
-	s := &Idlers{Look: time.Hour}
-	s.rows = []*row{{sleepers: []*sleeper{{}}}} // without its thread
-	s.enter(&sleeper{})
-	if r := s.rows[0]; len(s.rows) != 1 || len(r.sleepers) != 2 || r.bell.Load() == 0 {
-		t.Errorf("%d rows, %d sleepers, bell %d; expected that the one row rings for the second one", len(s.rows), len(r.sleepers), r.bell.Load())
-	}
-}
-
 // A sleeper whose wake-up was lost, as who rang was killed, is found at the next look.
 func TestIdlersLookForWhatTheyWereNotToldOf(t *testing.T) {
 	t.Parallel()
@@ -145,20 +134,5 @@ func TestARowThatCanNotSleepLetsAllGo(t *testing.T) {
 	}
 	if s.Wait(p, p.Bell(), func() bool { return true }) {
 		t.Error("it is tried again")
-	}
-}
-
-// Rows end in any order, and each only when it has nobody left.
-func TestARowThatEndsTakesNoOtherAlong(t *testing.T) {
-	t.Parallel()
-	p, err := Open(vfs.NewMem(1), "control", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = p.Close() }()
-	first, second := &row{sleepers: []*sleeper{{page: p, old: p.Bell(), due: func() bool { return false }}}}, &row{}
-	s := &Idlers{Look: time.Hour, rows: []*row{first, second}}
-	if words := s.look(second, nil, true); len(words) != 0 || len(s.rows) != 1 || s.rows[0] != first {
-		t.Errorf("%d words, rows %v; expected that the first one is left", len(words), s.rows)
 	}
 }

@@ -41,29 +41,3 @@ func TestADoubtLastsUntilTheBytesWereWrittenAgain(t *testing.T) {
 		t.Errorf("%v, %d syncs and %d rewrites; the doubt is over", err, d.syncs, d.rewrites)
 	}
 }
-
-// What waits for a sync in segment 3, up to its second block.
-func TestTheFateOfWhatWaits(t *testing.T) {
-	t.Parallel()
-	end := segment.At(3, 2*blk)
-	for _, c := range []struct {
-		synced segment.Pos
-		broken uint64
-		want   Fate
-	}{
-		{segment.At(3, blk), 0, Waiting},
-		{segment.At(3, blk), 2, Waiting},
-		{segment.At(3, blk), 3, Unknown},
-		{end, 0, Durable},
-		{end, 3, Durable}, // nothing is cut below what was synced
-		{segment.At(3, blk), 4, Waiting},
-		{segment.At(4, blk), 0, Durable},
-		{segment.At(4, blk), 2, Durable},
-		{segment.At(4, blk), 3, Unknown},
-		{segment.At(5, blk), 4, InHeader}, // segment 3 may have had an error as well, and may have been cut
-	} {
-		if got := fate(c.synced, c.broken, end); got != c.want {
-			t.Errorf("synced up to %v, the last error in segment %d: %d; expected %d", c.synced, c.broken, got, c.want)
-		}
-	}
-}

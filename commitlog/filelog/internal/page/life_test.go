@@ -34,18 +34,6 @@ func TestAnAdoptedPageRemembersNothing(t *testing.T) {
 	}
 }
 
-// Readers compare the bell with what it was, and sleep on it, in any process.
-func TestWhoWaitsHearsThatTheTopicWasDeleted(t *testing.T) {
-	t.Parallel()
-	p := &Page{b: make([]byte, Size(1))}
-	p.Adopt(1, segment.At(1, blk), []int64{0})
-	old := p.Bell()
-	p.MarkDeleted()
-	if p.Life() != Deleted || p.Bell() == old {
-		t.Errorf("its life is %d, the bell rang: %t", p.Life(), p.Bell() != old)
-	}
-}
-
 // A page comes from the disk with any mixture of its words.
 func TestAPositionThatDoesNotFitItsCheckIsNoHint(t *testing.T) {
 	t.Parallel()
