@@ -11,8 +11,8 @@ import (
 	"github.com/ringfence/ringfence/internal/vfs"
 )
 
-// How old a segment is, nobody can say whose clock may be wrong: a host without a battery begins in
-// 1970 and jumps to today, and somebody types a wrong year. So a segment's header has two times. The
+// A clock may be wrong: a host without a battery begins in 1970 and jumps to today, or a person types a wrong
+// year. So a segment's header has two times. The
 // host's monotonic clock tells the truth as long as the host runs, whatever is done to its time of
 // day. That of an earlier run of the host means nothing, and there the time of day has to do; but not
 // one that can't be: before this program existed, or in the future; and not in the first hour of a
@@ -107,7 +107,7 @@ func (s *store) closeOld() error {
 		return nil
 	}
 	n, old, err := s.oldNewest(age)
-	if err != nil || !old || !s.in.begin() { // whoever has the turn appends; there is another time
+	if err != nil || !old || !s.in.begin() { // the holder of the turn appends; there is another time
 		return err
 	}
 	err = s.closeNewest(n)
@@ -118,7 +118,7 @@ func (s *store) closeOld() error {
 	return err
 }
 
-// closeNewest goes on in a new segment, unless somebody did. The caller has the turn.
+// closeNewest goes on in a new segment, unless another process did. The caller has the turn.
 func (s *store) closeNewest(n uint64) error {
 	if err := s.lockWrite(s.writeLock, s.stop); err != nil {
 		return err

@@ -74,7 +74,7 @@ func alterIn(ctx context.Context, dir vfs.Dir, c driver.TopicConfig) error {
 }
 
 // altered is a configuration with the retention that the topic in dir has by now. A damaged file keeps
-// everything: whoever wrote it may have wanted more than the topic was made with.
+// everything: it may have asked for more than the topic was made with.
 func altered(dir vfs.FS, c driver.TopicConfig) (_ driver.TopicConfig, err error) {
 	b, err := readFile(dir, retentionFile)
 	if errors.Is(err, fs.ErrNotExist) {

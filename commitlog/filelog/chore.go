@@ -27,7 +27,7 @@ type chore struct {
 }
 
 // try does the chore unless it failed a moment ago. It returns how long to wait before it is
-// tried again though nobody asks; 0: until somebody asks.
+// tried again unasked; 0: not until it is asked for.
 func (c *chore) try(log *slog.Logger) time.Duration {
 	now := time.Now()
 	if now.Before(c.due) {

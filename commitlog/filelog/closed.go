@@ -17,7 +17,7 @@ import (
 // Where an offset is, in a segment that is full, takes two searches: for the segment, by the bases
 // in the headers, each of which says for every partition where its segment begins; and for the frame,
 // in the segment's index. The index file is a copy of what the frames say. It is never synced, and
-// made by whoever finds it missing or damaged.
+// made by the process that finds it missing or damaged.
 //
 // A segment that is gone, or has no header, is not in the way of its neighbours: the next header
 // tells where the offsets go on, and an offset in between is an error that names the lost one.

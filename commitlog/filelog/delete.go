@@ -16,14 +16,14 @@ import (
 
 // A topic is deleted by one rename in its own directory, of the file topic to deleted: it needs no
 // block on a full disk, and after a crash it has happened or it has not. It is done under the write
-// lock, so that no append is half way. For those who have the topic open, the control page has a
-// word (page.Life): condemned before the rename, deleted after it. Whoever finds condemned, and
-// can't tell whether the deleter lives, looks for the file: its name decides, and the word only
-// saves the look. A topic that is opened after a crash is told by the name alone.
+// lock, so that no append is half way. The control page has a word for the processes that have the topic
+// open (page.Life): condemned before the rename, deleted after it. A process that finds condemned
+// can't tell whether the deleter lives, so it looks for the file: its name decides, and the word only
+// saves the look. After a crash the name alone decides.
 //
-// All that follows is cleaning, which anybody can do and repeat: the directory of a topic without
+// All that follows is cleaning, which any process can do and repeat: the directory of a topic without
 // its file is moved to tmp/old-*, under the lock of all topics, and then removed, without any lock.
-// Who still has it open acts on that directory, whatever it is called, and on no other.
+// A process that still has it open acts on that directory, whatever it is called, and on no other.
 
 // metaFile and deletedFile are the two names of the file that makes a directory a topic.
 const (

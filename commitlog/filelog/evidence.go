@@ -17,7 +17,7 @@ import (
 //
 // Where the frames of a segment end stands in the header of the next one, so the newest segment is walked
 // first, and without a next one the room for frames is the end. But a header alone proves no start: a writer
-// may have been killed over it, and others may have gone on in the segment before. It counts when somebody
+// may have been killed over it, and others may have gone on in the segment before. It counts when the log
 // went on from it (counts), and only then it is believed about the segment before (closing).
 //
 // How much is verified depends on what was promised. Below the hint frames are part of the log, and are
@@ -98,7 +98,7 @@ func examine(h *segment.Header, data []byte, end int64, closed bool, hint segmen
 }
 
 // dropTail takes back what is no damage: that nothing more stands behind the last frame of a
-// segment whose end nobody knows.
+// segment whose end is not known.
 func (f *found) dropTail() {
 	n := len(f.gaps)
 	if !f.closed && n > 0 && f.gaps[n-1].To == f.limit && !f.gaps[n-1].Named {

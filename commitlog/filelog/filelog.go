@@ -155,7 +155,7 @@ func (l *fileLog) OpenTopic(ctx context.Context, name string) (driver.Topic, err
 		return nil, err
 	}
 	if t := l.share(name, s); t != nil {
-		if t.s != s { // somebody else was faster
+		if t.s != s { // another goroutine was faster
 			err = s.close()
 		}
 		return t, err

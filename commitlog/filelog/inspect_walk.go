@@ -16,11 +16,11 @@ type segmentWalk struct {
 
 	claims segment.Pos      // the highest position that a sound frame calls synced
 	copies []segment.Damage // of the two copies of the header
-	tail   *segment.Damage  // behind the last sound frame, where nobody says that there was more
+	tail   *segment.Damage  // behind the last sound frame, where nothing says that there was more
 }
 
 // headers checks the header and the copy of it that stands at limit: one of them is enough to read
-// the segment, so a damaged one is told before the other is needed.
+// the segment, so a damaged one is named before the other is needed.
 func (w *segmentWalk) headers(limit int64) {
 	for _, at := range []struct {
 		off  int64

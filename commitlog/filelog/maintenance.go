@@ -37,7 +37,7 @@ const (
 	smallWrite = 512 << 10
 )
 
-// noughts are what all topics write ahead; nobody changes them.
+// noughts are what all topics write ahead; they never change.
 var noughts [zeroPiece]byte
 
 // nudge asks the maintenance to look.
@@ -141,7 +141,7 @@ func (s *store) syncLeftovers() {
 	}
 	switch err := s.lazySync(); {
 	case errors.Is(err, errNotLetGo):
-		s.nudgeIfDirty() // who is stopped may go on, or is killed
+		s.nudgeIfDirty() // a stopped process may go on, or is killed
 	case err != nil:
 		s.log.Error("sync in the background", "error", err)
 	}

@@ -80,7 +80,7 @@ func (s *store) trust(ctx context.Context) error {
 		if err := s.recoverLocked(ctx); err != nil {
 			return err
 		}
-		// Who made the topic may have been killed before its name was durable.
+		// The maker of the topic may have been killed before its name was durable.
 		if err := s.above.SyncDir(topicsDir); err != nil {
 			return explain("sync "+s.above.Path(topicsDir), err)
 		}
@@ -91,7 +91,7 @@ func (s *store) trust(ctx context.Context) error {
 	return nil
 }
 
-// recoverLocked recovers under the write lock: somebody may be deleting the topic.
+// recoverLocked recovers under the write lock: a process may be deleting the topic.
 func (s *store) recoverLocked(ctx context.Context) error {
 	err := lockWithin(ctx, s.writeLock, func() {
 		s.log.Warn("a process does not let go of the write lock, and opening the topic waits for it; it is probably stopped: continue it with kill -CONT, or end it with kill -9",

@@ -11,8 +11,8 @@ import (
 
 // A topic's directory, or one above it, may be removed, or a copy of it put in its place, by other means than
 // a deletion and while processes have it open (rm -r, a backup that is put back). They act on the directory
-// that they have open, whatever its name: what they append from then on is acknowledged, and nobody who opens
-// the topic later sees it. So each process looks whether its directory is the one that the name leads to: a
+// that they have open, whatever its name: what they append from then on is acknowledged, and no process that
+// opens the topic later sees it. So each process looks whether its directory is the one that the name leads to: a
 // moment after it has appended, and now and then. What it appended since the last look is in the old
 // directory, and the error says so.
 
@@ -53,15 +53,15 @@ func (s *store) lookAtPlace() error {
 	}
 	s.displaced.Store(true)
 	s.log.Error("the directory of the topic was removed or replaced while it was in use; nothing is appended to it any more", "error", s.away())
-	s.ring() // who waits for records hears it
+	s.ring() // waiters for records hear it
 	return nil
 }
 
 // lookAtHome fails when the directory of all topics is not where its path leads to: the data directory, say, was
-// moved away. Nothing is made, opened or deleted there then, as nobody who comes later would see it.
+// moved away. Nothing is made, opened or deleted there then, as no later process would see it.
 func (l *fileLog) lookAtHome() error {
 	if away, _ := vfs.Away(l.fs, topicsDir, l.home); !away {
-		return nil // or nobody knows; what the files say counts
+		return nil // or that is not known; what the files say counts
 	}
 	return fmt.Errorf("%s was removed or replaced while this process had it open; close this log and open it again, or restart the process: %w",
 		l.fs.Path(topicsDir), fault.Closed)

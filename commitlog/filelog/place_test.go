@@ -32,9 +32,6 @@ func TestADirectoryThatIsNotInItsPlaceIsNotAppendedTo(t *testing.T) {
 		"removed, and nobody appends": {harm: remove, only: true},
 		"removed before the last":     {harm: remove, last: true},
 		"moved away":                  {harm: func(dir string) error { return os.Rename(dir, dir+".old") }},
-		"moved away and back": {goes: true, harm: func(dir string) error {
-			return errors.Join(os.Rename(dir, dir+".old"), os.Rename(dir+".old", dir))
-		}},
 		"a copy in its place": {back: true, harm: func(dir string) error {
 			return errors.Join(os.Rename(dir, dir+".old"), os.CopyFS(dir, os.DirFS(dir+".old")), private(dir))
 		}},

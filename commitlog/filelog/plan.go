@@ -11,7 +11,7 @@ import (
 //
 // What was promised stays. A position was promised when a frame, a header or the page calls it
 // synced. The log is cut at the first byte at or above all promises where no sound frame of the
-// chain stands; what is damaged below is named, and kept. Nobody was told that what is cut is
+// chain stands; what is damaged below is named, and kept. What is cut was never acknowledged as
 // durable.
 //
 // What was given out is not given out again. Bases of a new segment lie past whatever the damaged
@@ -77,7 +77,7 @@ func decide(ev *evidence) (*plan, bool) {
 }
 
 // top is the newest segment of the log, or else the oldest one with a header: something must be left.
-// What stands behind it was in preparation, or nobody was told that it is durable.
+// What stands behind it was in preparation, or was never acknowledged as durable.
 func (ev *evidence) top(promised segment.Pos) uint64 {
 	last := promised.Number()
 	lowest := last // with a header
@@ -95,8 +95,8 @@ func (ev *evidence) top(promised segment.Pos) uint64 {
 	return max(lowest, last)
 }
 
-// unbroken are the segments up to the first one that was not promised and does not count. Nobody was told
-// that what stands behind it is durable: the log is cut there, as at a frame. But something must be left.
+// unbroken are the segments up to the first one that was not promised and does not count. What
+// stands behind it was never acknowledged as durable: the log is cut there, as at a frame. But something must be left.
 func (ev *evidence) unbroken(promised segment.Pos) []uint64 {
 	for i, n := range ev.numbers {
 		if n > promised.Number() && ev.found[n] != nil && !ev.counts(n, promised) && ev.headed(n-1) {
@@ -194,7 +194,7 @@ func (w *weighing) lostSegment(n uint64, f *found) {
 }
 
 // tail deals with the end of the newest segment when more was promised than stands there. How much
-// more was acknowledged since the promise nobody knows.
+// more was acknowledged since the promise is not known.
 func (w *weighing) tail(n uint64, f *found) {
 	if promised := w.p.synced; promised.Number() == n && promised.Off() > f.end {
 		w.p.spoilt(n, segment.Damage{From: f.end, To: promised.Off(), Detail: "acknowledged frames are missing"})

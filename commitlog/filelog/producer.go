@@ -17,7 +17,7 @@ import (
 // It is bounded in bytes, and what gives way is a whole producer, the one that was silent the
 // longest. So a producer that is known is known in all partitions: a partition without a stream of
 // it has nothing of it, and its epoch fences everywhere. A producer that is not known is either new
-// or forgotten, and nobody may guess: a first sequence that is taken twice is a record that is there
+// or forgotten, and a guess is not allowed: a first sequence that is taken twice is a record that is there
 // twice. So the IDs of the forgotten are kept, the highest of them one by one, and of the others
 // only that they lie at or below a floor. IDs that driver.NewProducerID makes rise with the time,
 // so the floor follows at a great distance and a new one is never below it. An ID chosen otherwise

@@ -10,10 +10,9 @@ import (
 // What is not known to have been synced is written again and synced: the process that knew of a failed sync
 // is gone.
 
-// recover makes the control page say what the segments say. It runs while nobody has the topic
-// open, under the write lock. What is to be
-// done is decided in plan.go; here it is done, each step so that a crash leaves the next recovery
-// the same to decide: nothing that was found is overwritten but by itself, and nobody believes the
+// recover makes the control page say what the segments say. It runs while no process has the topic
+// open, under the write lock. plan.go decides what is to be done. Each step here leaves the next recovery the same
+// to decide after a crash: nothing that was found is overwritten but by itself, and no process believes the
 // page before the end.
 func (s *store) recover() error {
 	ev, err := s.gather()
@@ -24,7 +23,7 @@ func (s *store) recover() error {
 	if !ok {
 		return s.hopeless(ev)
 	}
-	s.log.Debug("recovered: nobody had the topic open", "end", p.cut.String(), "promised", p.synced.String(), "damaged", len(p.damage))
+	s.log.Debug("recovered: no process had the topic open", "end", p.cut.String(), "promised", p.synced.String(), "damaged", len(p.damage))
 	for i := range p.damage {
 		s.reportDamage(p.damage[i].number, &p.damage[i].Damage)
 	}

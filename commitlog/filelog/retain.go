@@ -270,7 +270,7 @@ func (s *store) holds() ([]int64, error) {
 	return lowest, nil
 }
 
-// seldom is what people were told that may be so for days, and is met at each look.
+// seldom is a warning that may hold for days, and is met at each look.
 type seldom struct {
 	mu   sync.Mutex
 	what string
@@ -296,7 +296,7 @@ func (s *store) retain() error {
 		return nil
 	}
 	return s.withMeta(func() error {
-		s.followRetention() // who changes it has this lock
+		s.followRetention() // a change of it has this lock
 		c := s.config()
 		needed, err := s.holds()
 		if err != nil {

@@ -14,8 +14,8 @@ import (
 // further one is no proof of anything: a failed sync is never repeated, the segment is broken, and the log
 // goes on in a new one. The kernel tells the error once to each descriptor that is open then, and to
 // none that is opened later. So an fdatasync is a proof only for bytes that were written while its
-// descriptor was open (seg.hears), and of two at the same time through one descriptor only one is told:
-// they go one after the other, and who comes later hears of an earlier one's error.
+// descriptor was open (seg.hears). Of two at the same time through one descriptor only one hears of an error, so
+// they go one after the other, and the later one hears of the earlier one's error.
 //
 // What can't be proved like that, because its writer is another process, or had an error, or is dead, is
 // written once more: that makes the pages dirty again, and the fdatasync of a descriptor that was open
@@ -43,8 +43,8 @@ func (g *seg) fdatasync() {
 }
 
 // rewrite makes durable what segment n holds between two positions. It has the write lock for each piece
-// that it writes, so that the file can't become another segment. It is errNotLetGo when somebody has
-// that and does not let go.
+// that it writes, so that the file can't become another segment. It is errNotLetGo when another process
+// does not let go of that.
 func (s *store) rewrite(n uint64, from, to segment.Pos, locked bool) error {
 	what := fmt.Sprintf("topic %q: write segment %d again", s.name, n)
 	g, err := s.segs.get(n)
@@ -66,7 +66,7 @@ func (s *store) rewrite(n uint64, from, to segment.Pos, locked bool) error {
 			return explain(what, err)
 		}
 		if s.page.Synced().Number() > n {
-			return nil // somebody else did it
+			return nil // another process did it
 		}
 		end, err := s.endOf(g)
 		if err != nil {
@@ -160,7 +160,7 @@ func (s *store) checkBytes(g *seg, from, to int64) {
 	}
 }
 
-// rewrite writes bytes of the segment over themselves and syncs it. Nobody else has the topic open.
+// rewrite writes bytes of the segment over themselves and syncs it. No other process has the topic open.
 func (g *seg) rewrite(start, end int64) error {
 	before := g.failures()
 	if err := g.writeOver(start, end); err != nil {

@@ -16,7 +16,7 @@ var _ driver.Settler = (*topic)(nil)
 func (t *topic) Unsettled() bool { return !t.s.syncing() }
 
 // Doubt implements driver.Settler: what is cut off is of a segment that was broken before, when the log
-// goes on in another one. Until then it can be read, also by who begins after the error: so both moments count.
+// goes on in another one. Until then a reader that begins after the error sees it, too: so both moments count.
 func (t *topic) Doubt() uint64 {
 	if !t.s.gate.enter() {
 		return 0

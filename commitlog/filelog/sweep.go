@@ -82,7 +82,7 @@ func (l *fileLog) removeDir(ctx context.Context, name string) error {
 			return err
 		}
 		if e.Name() == deletedFile {
-			continue // the last to go: somebody may look at the directory, and wonder what it is
+			continue // the last to go: it says what the directory is to a process that opened it before
 		}
 		if err := l.fs.RemoveAll(path.Join(name, e.Name())); err != nil {
 			return err

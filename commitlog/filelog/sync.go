@@ -10,8 +10,8 @@ import (
 	"github.com/ringfence/ringfence/internal/segment"
 )
 
-// Everybody whose frames are to be durable waits for one sync, of whichever process. There is no
-// queue for it: who finds the sync lock free leads, for all that is written by then, and marks in
+// All callers whose frames are to be durable wait for one sync, of whichever process. There is no
+// queue for it: the caller that finds the sync lock free leads, for all that is written by then, and marks in
 // the page how far it came; the others sleep on the page's bell, look there when it rings, and one
 // of them leads the next. There is one sync at a time, except when a leader is silent for too long:
 // it may have been stopped, and then others sync without it.
@@ -44,7 +44,7 @@ func (s *store) awaitSync(end segment.Pos) error {
 			err := s.leadFor(end, won)
 			if won {
 				s.syncLock.Unlock()
-				s.ring() // again: whoever looked while the lock was held found it taken
+				s.ring() // again: a caller that looked while the lock was held found it taken
 			}
 			if err != nil && !s.mayWait(err) {
 				return unknown(err)
@@ -59,8 +59,8 @@ func (s *store) awaitSync(end segment.Pos) error {
 	}
 }
 
-// mayWait tells whether a sync failed only because the write lock was not had in time. Who wants to have
-// it waits on, but lets others lead meanwhile.
+// mayWait tells whether a sync failed only because the write lock was not had in time. The caller
+// waits on, but lets others lead meanwhile.
 func (s *store) mayWait(err error) bool {
 	select {
 	case <-s.over:
@@ -70,7 +70,7 @@ func (s *store) mayWait(err error) bool {
 	}
 }
 
-// unknown adds to the error of a sync what it means for those who wait for it.
+// unknown adds to the error of a sync what it means for its waiters.
 func unknown(err error) error {
 	if errors.Is(err, fault.Unknown) {
 		return err

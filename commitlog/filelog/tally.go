@@ -4,7 +4,7 @@ import "github.com/ringfence/ringfence/internal/segment"
 
 // tally is how far each partition went, as far as a walk can tell. Where a walk meets damage, any
 // partition may have had records in there: doubt counts them, never too few, until the next sound
-// frame of the partition says where it stands. Only who has the write lock may turn doubt into
+// frame of the partition says where it stands. Only the holder of the write lock may turn doubt into
 // offsets, by the bases of a new segment; a reader never does.
 type tally struct {
 	next  []int64

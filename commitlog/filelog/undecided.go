@@ -16,8 +16,8 @@ import (
 // stands behind. A reader that said so itself would have to invent an offset, and a writer in
 // another process, which wrote those frames and knows better, would go on at others. So the reader
 // takes the write lock and decides for all: it starts a new segment, whose bases lie past whatever
-// the damaged bytes can have held. Everybody learns from there that something is lost, and where
-// to go on. As long as the lock can't be had, nobody knows that place, and the error says so.
+// the damaged bytes can have held. All processes learn from there that something is lost, and where
+// to go on. As long as the lock can't be had that place is not known, and the error says so.
 
 // decidePatience is how long a reader waits for the locks that it needs to decide.
 const decidePatience = time.Second

@@ -9,8 +9,8 @@ import (
 
 // Readers find frames without a lock of the kernel: every process walks the newest segment by
 // itself, by the headers of its frames, as far as the page says that it is visible, and keeps where
-// the frames of each partition are. A walk goes on where the last one stopped, whoever was the last
-// to need it, so each header is looked at once by each process. When a segment is full its index
+// the frames of each partition are. A walk goes on where the last one stopped, so each process looks at each
+// header once. When a segment is full its index
 // file has the same, and the view goes on in the next one.
 
 // view is what this process knows of the newest segment, up to the visible position: where the
@@ -96,8 +96,8 @@ func (v *view) enter(n uint64) error {
 }
 
 // walkTo takes in the frames up to end. Over damage it invents nothing: a frame behind it says
-// where its partition stands, and a partition without one stays where it is known to be, until who
-// has the write lock decides.
+// where its partition stands, and a partition without one stays where it is known to be, until the
+// holder of the write lock decides.
 func (v *view) walkTo(end int64) {
 	w := segment.Walker{Data: v.seg.data, Epoch: v.seg.h.Epoch(), Off: v.off}
 	for {
@@ -140,7 +140,7 @@ func (v *view) wakeAll() {
 	}
 }
 
-// news wakes those of this process who wait for what became visible.
+// news wakes the waiters of this process for what became visible.
 func (v *view) news() {
 	if v.waiting.Load() == 0 {
 		return

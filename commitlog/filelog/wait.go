@@ -19,7 +19,7 @@ const quietNaps = 4
 // (one or none) agree with its part in the page's count of waiters.
 type watcher struct {
 	s    *store
-	kick chan struct{} // capacity 1: somebody waits
+	kick chan struct{} // capacity 1: a caller waits
 
 	mu       sync.Mutex
 	sleeping uint32
@@ -135,8 +135,8 @@ func (s *store) wait(ctx context.Context, gone <-chan struct{}, partition int, o
 	}
 }
 
-// lookAgain is for who has just registered: a record may have come before it was counted as one who waits, and
-// the watcher, which may sleep for another, is not woken by those of this process.
+// lookAgain follows a registration: a record may have come before that was counted, and appends of this process
+// do not wake the watcher, which may sleep for another waiter.
 func (s *store) lookAgain() {
 	if s.visible() > s.view.at.Load() {
 		s.view.news()
@@ -150,7 +150,7 @@ func (v *view) register(partition int, offset int64) (chan struct{}, error) {
 	if err := v.advance(); err != nil {
 		return nil, err
 	}
-	if p := &v.parts[partition]; v.sealed || p.next > offset || p.doubt { // who reads finds out
+	if p := &v.parts[partition]; v.sealed || p.next > offset || p.doubt { // a read finds out
 		return nil, nil
 	}
 	ch := make(chan struct{})

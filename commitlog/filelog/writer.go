@@ -13,7 +13,7 @@ import (
 
 // What a writer knows follows from the frames alone: which offset comes next in each partition, what
 // each producer has appended, the checksum that the next frame must name. So it needs no memory that
-// processes share. Whoever gets the write lock first takes in what others wrote since it had it
+// processes share. The process that gets the write lock first takes in what others wrote since it had it
 // (catchUp), by the same walk over the headers that readers do, wipes what a writer that died left
 // behind the end, and appends. Damage on the way is decided about under that lock only, by a new
 // segment, whose bases lie past all that the damaged bytes can have held (docs/design/segments-and-recovery.md).
@@ -134,7 +134,7 @@ func (w *writer) catchUp() error {
 		return err
 	}
 	if err := w.start(0); err != nil {
-		return err // whoever tries it again would say each time that it is done
+		return err // else each try would log that it is done
 	}
 	w.s.log.Warn("going on in a new segment after a write or sync error", "segment", at.Number(), "cut", cut)
 	return nil
@@ -379,7 +379,7 @@ func (w *writer) undo(n int, err error) error {
 
 // wipeLeftover wipes what a writer that was killed left behind the log. Those frames are sound, and
 // would pass for a part of the log if what is written in front of them were damaged one day. It
-// needs no sync of its own: nobody was told that they are absent, and the sync of what is
+// needs no sync of its own: no caller was answered that they are absent, and the sync of what is
 // acknowledged in front of them covers it.
 func (w *writer) wipeLeftover() error {
 	end, left := w.s.page.Leftover()

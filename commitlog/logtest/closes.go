@@ -22,7 +22,7 @@ func closeHandle(e *env) {
 	a, b := e.topic(l, 1), e.openTopic(l)
 	e.add(a, 0, "x")
 	e.must(a.Close())
-	wantClosed(e, a)
+	e.wantAll(a, commitlog.ErrClosed)
 	e.add(b, 0, "y")
 	e.wantValues(e.all(b, 0), "x", "y")
 }
@@ -42,28 +42,12 @@ func closeAndReopen(e *env) {
 	e.wantValues(e.all(t, 0), want...)
 }
 
-func wantClosed(e *env, t *commitlog.Topic) {
-	e.Helper()
-	_, err := t.Append(e.ctx, 0, records("late"), nil)
-	e.wantIs(err, commitlog.ErrClosed)
-	_, _, err = t.Read(e.ctx, 0, 0, nil, nil)
-	e.wantIs(err, commitlog.ErrClosed)
-	e.wantIs(e.wait(e.ctx, t, 0, 1<<40), commitlog.ErrClosed)
-	_, err = t.Bounds(e.ctx, 0)
-	e.wantIs(err, commitlog.ErrClosed)
-	_, err = t.Seal(e.ctx)
-	e.wantIs(err, commitlog.ErrClosed)
-	_, err = t.OffsetAt(e.ctx, 0, 0)
-	e.wantIs(err, commitlog.ErrClosed)
-	e.wantIs(t.Trim(e.ctx, 0, 0), commitlog.ErrClosed)
-}
-
 func closeLog(e *env) {
 	l := e.log()
 	t := e.topic(l, 1)
 	e.add(t, 0, "x")
 	e.must(l.Close())
-	wantClosed(e, t)
+	e.wantAll(t, commitlog.ErrClosed)
 	e.wantIs(l.CreateTopic(e.ctx, commitlog.TopicConfig{Name: "other", Partitions: 1}), commitlog.ErrClosed)
 	_, err := l.Topic(e.ctx, topicName)
 	e.wantIs(err, commitlog.ErrClosed)

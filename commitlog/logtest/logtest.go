@@ -174,6 +174,23 @@ func (e *env) wantIs(err, kind error) {
 	}
 }
 
+// wantAll makes each call of a handle that is of no use any more: all have to fail alike.
+func (e *env) wantAll(t *commitlog.Topic, kind error) {
+	e.Helper()
+	_, err := t.Append(e.ctx, 0, records("late"), nil)
+	e.wantIs(err, kind)
+	_, _, err = t.Read(e.ctx, 0, 0, nil, nil)
+	e.wantIs(err, kind)
+	e.wantIs(e.wait(e.ctx, t, 0, 1<<40), kind)
+	_, err = t.Bounds(e.ctx, 0)
+	e.wantIs(err, kind)
+	_, err = t.Seal(e.ctx)
+	e.wantIs(err, kind)
+	_, err = t.OffsetAt(e.ctx, 0, 0)
+	e.wantIs(err, kind)
+	e.wantIs(t.Trim(e.ctx, 0, 0), kind)
+}
+
 // add appends one batch with these values and returns its first offset.
 func (e *env) add(t *commitlog.Topic, partition int, values ...string) int64 {
 	e.Helper()

@@ -182,7 +182,7 @@ func produceFencedEverywhere(e *env) {
 	}
 }
 
-// Who takes over begins by repeating what it knows no answer to. What its other life still sends
+// A producer that takes over repeats what it knows no answer to. What its other life still sends
 // would be taken for its own next append.
 func produceFencedByADuplicate(e *env) {
 	_, a, b := e.two(2)

@@ -123,8 +123,8 @@ func readOwnership(e *env) {
 	e.wantValues(e.all(t, 0)[:30], want...)
 }
 
-// Who reads one record has it from where it reads, whoever else reads there: nothing is what a log gives that
-// has nothing there.
+// A read of one record gives it, beside whatever other reads there: only a log that has nothing there gives
+// nothing.
 func readMany(e *env) {
 	t := e.topic(e.log(), 1)
 	all := fill(e, t, 40)

@@ -163,15 +163,7 @@ func deleteOpen(e *env) {
 	e.must(l.DeleteTopic(e.ctx, topicName))
 	e.wantIs(<-waiting, commitlog.ErrNotFound)
 	for name, t := range map[string]*commitlog.Topic{"of the log that deleted it": a, "of the other log": b} {
-		_, err := t.Append(e.ctx, 0, records("late"), nil)
-		e.wantIs(err, commitlog.ErrNotFound)
-		_, _, err = t.Read(e.ctx, 0, 0, nil, nil)
-		e.wantIs(err, commitlog.ErrNotFound)
-		_, err = t.Bounds(e.ctx, 0)
-		e.wantIs(err, commitlog.ErrNotFound)
-		_, err = t.Seal(e.ctx)
-		e.wantIs(err, commitlog.ErrNotFound)
-		if e.Failed() {
+		if e.wantAll(t, commitlog.ErrNotFound); e.Failed() {
 			e.Fatalf("with the handle %s", name)
 		}
 		e.must(t.Close())

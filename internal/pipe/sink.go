@@ -22,7 +22,7 @@ type sinkLine struct {
 const sinkBatchBytes = 64 << 10
 
 // NewSink starts the goroutine that owns w; Close joins it. The first write that fails is the
-// last one, and broken is told why.
+// last one, and broken gets its error.
 func NewSink(w io.Writer, broken func(error)) *Sink {
 	s := &Sink{lines: make(chan sinkLine), quit: make(chan struct{}), done: make(chan struct{})}
 	go func() { // joined by Close

@@ -85,7 +85,7 @@ func (d *Disk) attach(t testing.TB, device string) {
 	d.device = device
 }
 
-// Unmount takes the file system away, whatever state it is in. Nobody may have files of it open.
+// Unmount takes the file system away, whatever state it is in. No file of it may be open.
 func (d *Disk) Unmount(t testing.TB) {
 	t.Helper()
 	if d.device == "" {

@@ -15,8 +15,8 @@ import (
 )
 
 // The clocks that count from the start of the host are what its processes can compare times by, but a
-// container may have a time namespace, in which they count from elsewhere, by days. So whoever writes
-// such a time for others takes off what his are ahead.
+// container may have a time namespace, in which they count from elsewhere, by days. So a process
+// that writes such a time for others takes off what its own is ahead.
 
 // timeOffsets says by how much the clocks of a time namespace are ahead of the host's. What it says is
 // of the namespace that children will be in; on kernels before 6.3 that may be another than one's own.

@@ -57,8 +57,8 @@ type Op struct {
 // may block, and is called concurrently when the file system is.
 //
 // A failed SyncData on a file of a Mem loses dirty blocks as Linux does: they stay readable,
-// and a later SyncData does not write them. Each other open of the file, in any process, is told of the
-// error once, by its next SyncData; a later open is not.
+// and a later SyncData does not write them. Each other open of the file, in any process, hears of the
+// error once, by its next SyncData; a later open does not.
 func Inject(under FS, hook func(*Op) error) FS {
 	return &injected{FS: under, hook: hook, count: new(atomic.Int64)}
 }

@@ -9,7 +9,7 @@ type magic struct {
 
 // magics are the file systems we know by the number that statfs gives. Those marked as network
 // are shared between hosts or answered by another program: their locks and shared mappings may
-// hold on one host only. FUSE is among them because nobody can tell what is behind it.
+// hold on one host only. FUSE is among them because anything may be behind it.
 var magics = map[uint32]magic{
 	0xef53:     {"ext4", false},
 	0x58465342: {"xfs", false},

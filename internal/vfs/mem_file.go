@@ -96,8 +96,8 @@ func (f *memFile) SyncData() error {
 	})
 }
 
-// loseSync is what Inject calls instead of SyncData when it makes that fail. All who have the file open
-// are told once; f is told by Inject.
+// loseSync is what Inject calls instead of SyncData when it makes that fail. Each open of the file
+// hears of it once; f does by Inject.
 func (f *memFile) loseSync(lost error) {
 	_ = f.run("fdatasync", func() error {
 		f.node.loseSync(f.fs.m)

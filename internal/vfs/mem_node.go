@@ -172,7 +172,7 @@ func (n *fileNode) resize(m *machine, size int64) error {
 	}
 	for _, mapped := range n.mappings {
 		if size < mapped {
-			return syscall.EBUSY // a real one would give SIGBUS to whoever reads the mapping
+			return syscall.EBUSY // a real one would give SIGBUS to a reader of the mapping
 		}
 	}
 	if n.shm != nil {

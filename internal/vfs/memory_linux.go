@@ -25,20 +25,20 @@ import (
 // allocated and the file was marked as not to be copied: a snapshot is enough. So there, the bytes of
 // a writable mapping lie in a file in memory. The file on the disk keeps its place and its locks.
 //
-// Who maps it holds a shared lock (fcntl, of the open file description, which does not meet flock) on
+// A process that maps it holds a shared lock (fcntl, of the open file description, which does not meet flock) on
 // one byte of the file on the disk, far behind its end. Which byte is the number of the file in
-// memory, so whoever comes finds out, without any trust in what was left behind, whether somebody has
-// it mapped and where. Nobody: then the page begins as zeros, and nothing of an earlier life is
-// believed. Somebody, but no such file here: then they live in another container, with a memory of
+// memory, so the next process finds out, without any trust in what was left behind, whether another one has
+// it mapped and where. None has: the page begins as zeros, and nothing of an earlier life is
+// believed. Another one has, but there is no such file here: it lives in another container, with a memory of
 // its own, and two pages would be two truths; that is refused.
 const memoryDir = "/dev/shm"
 
 const (
-	gateByte  = 1 << 61 // locked exclusively while somebody looks who is there
+	gateByte  = 1 << 61 // locked exclusively while a process looks which others are there
 	firstByte = 1 << 62 // the number 0; the others follow
 	numbers   = 1 << 60
 
-	// How long who comes, and who leaves, waits for another one that looks: for microseconds, unless it is stopped.
+	// How long a process that comes, or leaves, waits for one that looks. Looks take microseconds, unless it is stopped.
 	joinPatience  = 5 * time.Second
 	leavePatience = 20 * time.Millisecond
 	gateNap       = time.Millisecond
@@ -123,8 +123,7 @@ func (f *osFile) peekMemory(size int64) (Mapping, error) {
 	return mapShared(int(file.Fd()), size, false)
 }
 
-// join maps the file in memory that those who are there have, or a new one. From then on, the caller
-// is one of them.
+// join maps the file in memory that others have mapped, or a new one. From then on, the caller is one of them.
 func (m *memory) join(size int64) (Mapping, error) {
 	if err := m.enter(joinPatience); err != nil {
 		return nil, err
@@ -203,8 +202,8 @@ func (m *memory) elsewhere(err error) error {
 	return fmt.Errorf("another process has this page in a %s of its own, which this one does not see (a container?): give both the same %s, or put the directory on ext4 or xfs: %w", m.dir, m.dir, err)
 }
 
-// leave takes the file in memory away with the last who had it mapped. When somebody else looks for
-// longer than whoever runs does, it stays, for the next who finds that nobody has it.
+// leave takes the file in memory away with the last mapping. While another process looks for longer than
+// leavePatience, it stays for the next one that finds it unused.
 func (m *memory) leave() error {
 	if m.enter(leavePatience) == nil {
 		if _, others, err := m.lookup(); err == nil && !others {
@@ -214,7 +213,7 @@ func (m *memory) leave() error {
 	return m.disk.Close() // and with it all locks
 }
 
-// enter begins a look at who is there.
+// enter begins a look at which processes are there.
 func (m *memory) enter(patience time.Duration) error {
 	for start := time.Now(); ; time.Sleep(gateNap) {
 		err := m.lock(unix.F_WRLCK, gateByte)
@@ -246,7 +245,7 @@ func (m *memory) path(number uint64) string {
 	return filepath.Join(m.dir, m.id+strconv.FormatUint(number, 16))
 }
 
-// sweep removes what those left who were killed.
+// sweep removes what killed processes left.
 func (m *memory) sweep() {
 	entries, err := os.ReadDir(m.dir)
 	if err != nil {

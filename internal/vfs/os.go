@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -75,7 +74,7 @@ func CreateOS(dir string, perm fs.FileMode) (*OS, error) {
 
 // undurable are the directories to sync so that abs is durable, the lowest first. A directory with
 // something in it needs none, because nothing is put into it before it is durable. One that is empty
-// may be left of somebody who was killed between making it, and its parents, and the sync.
+// may be left of a process that was killed between making it, and its parents, and the sync.
 func undurable(abs string) ([]string, error) {
 	d, err := os.Open(abs)
 	if err != nil {
@@ -92,7 +91,7 @@ func undurable(abs string) ([]string, error) {
 	return parents, nil
 }
 
-// cantSync says that a directory can't be synced by this user, or on its file system by nobody.
+// cantSync says that this user can't sync a directory, or its file system can't.
 func cantSync(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EINVAL) || errors.Is(err, errors.ErrUnsupported)
 }
@@ -228,36 +227,17 @@ func Named(fsys FS, name string) (fs.FileInfo, error) {
 	return o.Stat(name)
 }
 
-const (
-	looksForAway = 20
-	lookAgain    = 5 * time.Millisecond
-)
-
-// Away says that the path of name does not lead to what it was, and why, as Named finds it for a tenth of a second:
-// a directory above it may be moved away and back at once. It is false, with the error, where that can't be found out.
+// Away says that the path of name does not lead to what it was, and why. It is false, with the error, where that
+// can't be found out.
 func Away(fsys FS, name string, was fs.FileInfo) (bool, error) {
-	return away(fsys, name, was, func() { time.Sleep(lookAgain) })
-}
-
-func away(fsys FS, name string, was fs.FileInfo, wait func()) (bool, error) {
-	looks := 1
-	if _, moves := fsys.(*OS); moves {
-		looks = looksForAway
+	now, err := Named(fsys, name)
+	switch {
+	case err == nil && SameFile(was, now):
+		return false, nil
+	case err == nil:
+		return true, errors.New("it is another one now")
 	}
-	for ; ; wait() {
-		now, err := Named(fsys, name)
-		switch looks--; {
-		case err == nil && SameFile(was, now):
-			return false, nil
-		case err != nil && !errors.Is(err, fs.ErrNotExist):
-			return false, err
-		case looks > 0:
-		case err == nil:
-			return true, errors.New("it is another one now")
-		default:
-			return true, err
-		}
-	}
+	return errors.Is(err, fs.ErrNotExist), err
 }
 
 // SyncDir makes the entries of a directory durable.

@@ -160,7 +160,7 @@ func fillHoles(fd int, size int64) error {
 	if size <= 0 || size > st.Size {
 		return unix.EINVAL
 	}
-	// Nobody uses the descriptor's own offset. Some file systems want free blocks for an
+	// Nothing uses the descriptor's own offset. Some file systems want free blocks for an
 	// allocation of what is allocated, so it is asked for only where there is a hole.
 	if hole, err := unix.Seek(fd, 0, unix.SEEK_HOLE); err == nil && hole >= size {
 		return nil

@@ -23,7 +23,7 @@ type Idlers struct {
 	wg     sync.WaitGroup // the goroutines of the rows
 }
 
-// row is one thread, and those for whom it sleeps.
+// row is one thread, and the sleepers for which it sleeps.
 type row struct {
 	bell     atomic.Uint32 // changes when one comes
 	sleepers []*sleeper    // guarded by Idlers.mu
@@ -83,8 +83,8 @@ func (s *Idlers) sleep(r *row) {
 	}
 }
 
-// look lets those go who have waited long enough, all if the row can't sleep, and returns what the row has to
-// sleep on. Nothing: nobody is left, and the row is over. Nobody else lets a sleeper go, so the pages of those
+// look lets the sleepers go that have waited long enough, all if the row can't sleep, and returns what the row has
+// to sleep on. Nothing: no sleeper is left, and the row is over. Only look lets a sleeper go, so the pages of those
 // that are returned stay mapped until the next look.
 func (s *Idlers) look(r *row, words []waitWord, able bool) []waitWord {
 	s.mu.Lock()

@@ -3,8 +3,8 @@ package page
 import "github.com/ringfence/ringfence/internal/segment"
 
 // The mark in the lowest bits of synced. Positions are multiples of 8. A failure changes it, so
-// that a Sync that looked before the failure can't land after it; who cuts a segment at synced can
-// rely on that. It follows from the broken segment, so that setting it twice changes nothing.
+// that a Sync that looked before the failure can't land after it; a cut of a segment at synced
+// relies on that. It follows from the broken segment, so that setting it twice changes nothing.
 const markBits = 7
 
 func unmarked(word uint64) segment.Pos { return segment.Pos(word &^ markBits) }
@@ -55,7 +55,7 @@ func zeroStart(n uint64, written, zeroed segment.Pos, broken uint64) (segment.Po
 	return max(written, zeroed), true
 }
 
-// leftover is up to where somebody may have left bytes behind written that are no part of the log.
+// leftover is up to where a dead writer may have left bytes behind written that are no part of the log.
 func leftover(written, intent segment.Pos) (segment.Pos, bool) {
 	return intent, intent > written && intent.Number() == written.Number()
 }
@@ -117,7 +117,7 @@ func (p *Page) Sync(to segment.Pos) bool {
 	}
 }
 
-// checkSynced makes the check fit the synced word, whoever else moves that at the same time.
+// checkSynced makes the check fit the synced word, whichever process moves that at the same time.
 func (p *Page) checkSynced() {
 	for at := p.Synced(); ; {
 		p.store(wordCheck, hintOf(at))

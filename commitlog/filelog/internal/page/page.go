@@ -38,7 +38,7 @@ const (
 	wordIntent   = 80  // Pos: what stands between written and it was never part of the log
 	wordSynced   = 128 // Pos: every byte below it is on stable storage; the lowest bits are a mark
 	wordCheck    = 136 // a function of synced: see hintOf
-	wordSyncing  = 144 // Pos up to which the holder of the sync lock syncs; 0: nobody does
+	wordSyncing  = 144 // Pos up to which the holder of the sync lock syncs; 0: no process does
 	wordAcked    = 192 // Pos: acknowledged at level OS
 	wordBroken   = 200 // the newest segment that had a write or sync error; 0: none
 	wordPrepared = 208 // the newest segment whose file has a durable name ahead of its use
