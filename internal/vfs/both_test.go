@@ -69,7 +69,7 @@ func content(t rapid.TB, fsys vfs.FS, name string) []byte {
 func TestNamesCantLeaveTheRoot(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, fsys vfs.FS) {
-		for _, name := range []string{"", "..", "../x", "/etc/passwd", "a/../../b", "a/./b", "a//b", "a/", "nul\x00byte"} {
+		for _, name := range []string{"", "..", "../x", "/etc/passwd", "a/../../b"} {
 			if f, err := fsys.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600); err == nil {
 				f.Close()
 				t.Errorf("OpenFile(%q) succeeded", name)

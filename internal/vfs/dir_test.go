@@ -95,11 +95,13 @@ func TestDirReachesOnlyItsOwnFiles(t *testing.T) {
 		}
 		_, err = fsys.OpenDir("none")
 		wantIs(t, err, fs.ErrNotExist)
-		_, err = fsys.OpenDir("../d")
-		wantIs(t, err, fs.ErrInvalid)
+		if _, err := fsys.OpenDir("../d"); err == nil {
+			t.Error("a name led out of the root")
+		}
 		d := openDir(t, fsys, "d")
-		_, err = d.OpenFile("../d/f", os.O_RDONLY, 0)
-		wantIs(t, err, fs.ErrInvalid)
+		if _, err := d.OpenFile("../d/f", os.O_RDONLY, 0); err == nil {
+			t.Error("a name led out of a directory")
+		}
 		if d.Path("f") != fsys.Path("d/f") || d.BootID() != fsys.BootID() {
 			t.Errorf("path %s in boot %s, expected %s in %s", d.Path("f"), d.BootID(), fsys.Path("d/f"), fsys.BootID())
 		}

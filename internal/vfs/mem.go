@@ -109,8 +109,8 @@ func (f *Mem) SetCapacity(bytes int64) {
 // run does one operation on names with the machine locked.
 func (f *Mem) run(op string, do func() error, names ...string) error {
 	for _, name := range names {
-		if err := checkName(op, name); err != nil {
-			return err
+		if !fs.ValidPath(name) {
+			return &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
 		}
 	}
 	f.m.mu.Lock()

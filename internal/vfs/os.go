@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -17,7 +16,8 @@ import (
 
 // OS is the real file system below one directory. Names can't leave it, not even by a symbolic link.
 type OS struct {
-	root  *os.Root
+	*os.Root // open files stay open when it is closed
+
 	dir   string // absolute
 	boot  string
 	pages pages
@@ -39,7 +39,7 @@ func OpenOS(dir string) (*OS, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &OS{root: root, dir: abs, boot: boot, pages: pages{dir: memoryDir}}, nil
+	return &OS{Root: root, dir: abs, boot: boot, pages: pages{dir: memoryDir}}, nil
 }
 
 // CreateOS is OpenOS of a directory that is made, with its parents, when it is missing. The
@@ -122,15 +122,9 @@ func syncPath(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Close releases the handle on the directory; open files stay open.
-func (o *OS) Close() error { return o.root.Close() }
-
 // OpenFile opens a file below the root.
 func (o *OS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
-	if err := checkName("open", name); err != nil {
-		return nil, err
-	}
-	f, err := o.root.OpenFile(name, flag, perm)
+	f, err := o.Root.OpenFile(name, flag, perm)
 	if err != nil {
 		return nil, err
 	}
@@ -139,71 +133,24 @@ func (o *OS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
 
 // OpenDir opens a directory: it stays the same one whatever becomes of its name.
 func (o *OS) OpenDir(name string) (Dir, error) {
-	if err := checkName("opendir", name); err != nil {
-		return nil, err
-	}
-	root, err := o.root.OpenRoot(name)
+	root, err := o.Root.OpenRoot(name)
 	if err != nil {
 		return nil, err
 	}
-	return &OS{root: root, dir: o.Path(name), boot: o.boot, pages: o.pages}, nil
+	return &OS{Root: root, dir: o.Path(name), boot: o.boot, pages: o.pages}, nil
 }
 
 // MkdirAll makes a directory and its missing parents.
 func (o *OS) MkdirAll(name string, perm fs.FileMode) error {
-	if err := checkName("mkdir", name); err != nil {
-		return err
-	}
 	if name == "." {
 		return nil
 	}
-	return o.root.MkdirAll(name, perm)
-}
-
-// Rename moves a file or directory and replaces a file that is in its way.
-func (o *OS) Rename(from, to string) error {
-	if err := errors.Join(checkName("rename", from), checkName("rename", to)); err != nil {
-		return err
-	}
-	return o.root.Rename(from, to)
-}
-
-// Remove removes a file or an empty directory.
-func (o *OS) Remove(name string) error {
-	if err := checkName("remove", name); err != nil {
-		return err
-	}
-	return o.root.Remove(name)
-}
-
-// RemoveAll removes a tree; a missing one is no error.
-func (o *OS) RemoveAll(name string) error {
-	if err := checkName("removeall", name); err != nil {
-		return err
-	}
-	return o.root.RemoveAll(name)
+	return o.Root.MkdirAll(name, perm)
 }
 
 // ReadDir lists a directory, sorted by name.
 func (o *OS) ReadDir(name string) ([]fs.DirEntry, error) {
-	if err := checkName("readdir", name); err != nil {
-		return nil, err
-	}
-	d, err := o.root.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	entries, err := d.ReadDir(-1)
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
-	return entries, errors.Join(err, d.Close())
-}
-
-// Stat describes a file or directory.
-func (o *OS) Stat(name string) (fs.FileInfo, error) {
-	if err := checkName("stat", name); err != nil {
-		return nil, err
-	}
-	return o.root.Stat(name)
+	return fs.ReadDir(o.FS(), name)
 }
 
 // Named is what the path of name leads to now, as a later process finds it. That is something else than what
@@ -213,9 +160,6 @@ func Named(fsys FS, name string) (fs.FileInfo, error) {
 	o, ok := fsys.(*OS)
 	if !ok {
 		return fsys.Stat(name)
-	}
-	if err := checkName("stat", name); err != nil {
-		return nil, err
 	}
 	info, err := os.Stat(o.Path(name))
 	switch {
@@ -242,10 +186,7 @@ func Away(fsys FS, name string, was fs.FileInfo) (bool, error) {
 
 // SyncDir makes the entries of a directory durable.
 func (o *OS) SyncDir(name string) error {
-	if err := checkName("syncdir", name); err != nil {
-		return err
-	}
-	d, err := o.root.Open(name)
+	d, err := o.Root.Open(name)
 	if err != nil {
 		return err
 	}
@@ -254,10 +195,7 @@ func (o *OS) SyncDir(name string) error {
 
 // Kind tells what name lies on.
 func (o *OS) Kind(name string) (Kind, error) {
-	if err := checkName("statfs", name); err != nil {
-		return Kind{}, err
-	}
-	d, err := o.root.Open(name)
+	d, err := o.Root.Open(name)
 	if err != nil {
 		return Kind{}, err
 	}
@@ -279,7 +217,7 @@ type Handle struct{ dir *os.File }
 
 // Handle is the one of o. The caller closes it.
 func (o *OS) Handle() (*Handle, error) {
-	dir, err := o.root.Open(".")
+	dir, err := o.Root.Open(".")
 	if err != nil {
 		return nil, err
 	}
@@ -303,14 +241,6 @@ func bootID() (string, error) {
 		return "", fmt.Errorf("read the kernel's boot id (is /proc mounted?): %w", err)
 	}
 	return strings.TrimSpace(string(b)), nil
-}
-
-// checkName refuses what no file system below a root can hold, the same way for OS and Mem.
-func checkName(op, name string) error {
-	if !fs.ValidPath(name) || strings.ContainsRune(name, 0) {
-		return &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
-	}
-	return nil
 }
 
 func ignoreEINTR(f func() error) error {

@@ -46,7 +46,7 @@ func (o *OS) private(log *slog.Logger) error {
 	}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) == os.Geteuid() && empty(list) {
 		log.Warn("the empty directory was open to other users, and is now for its owner alone", "dir", o.dir)
-		return o.root.Chmod(".", 0o700)
+		return o.Chmod(".", 0o700)
 	}
 	return fmt.Errorf("data directory: %w; a directory that holds other things stays as it is: name one that is empty or not there yet%s: %w", refused, allowIt, fault.Invalid)
 }
