@@ -43,13 +43,10 @@ func (s *store) lookAtPlace() error {
 	if s.displaced.Load() || time.Since(s.place.looked) < placeEvery || s.gone() {
 		return nil
 	}
-	away, err := vfs.Away(s.above, topicDir(s.name), s.place.dir)
+	away := vfs.Away(s.above, topicDir(s.name), s.place.dir)
 	s.place.looked = time.Now()
-	switch {
-	case s.gone():
+	if away == nil || s.gone() {
 		return nil
-	case !away:
-		return err
 	}
 	s.displaced.Store(true)
 	s.log.Error("the directory of the topic was removed or replaced while it was in use; nothing is appended to it any more", "error", s.away())
@@ -60,8 +57,8 @@ func (s *store) lookAtPlace() error {
 // lookAtHome fails when the directory of all topics is not where its path leads to: the data directory, say, was
 // moved away. Nothing is made, opened or deleted there then, as no later process would see it.
 func (l *fileLog) lookAtHome() error {
-	if away, _ := vfs.Away(l.fs, topicsDir, l.home); !away {
-		return nil // or that is not known; what the files say counts
+	if vfs.Away(l.fs, topicsDir, l.home) == nil {
+		return nil
 	}
 	return fmt.Errorf("%s was removed or replaced while this process had it open; close this log and open it again, or restart the process: %w",
 		l.fs.Path(topicsDir), fault.Closed)

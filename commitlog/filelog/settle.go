@@ -35,16 +35,14 @@ func (t *topic) Settle(ctx context.Context) error {
 	if !t.Unsettled() {
 		return nil
 	}
-	if err := t.enter(ctx); err != nil {
+	return t.call(ctx, func() error {
+		end := t.s.page.Written()
+		err := t.s.awaitSync(end)
+		if t.s.page.FateOf(end) == page.Unknown {
+			err = t.s.goOn(end)
+		}
 		return err
-	}
-	defer t.s.leave()
-	end := t.s.page.Written()
-	err := t.s.awaitSync(end)
-	if t.s.page.FateOf(end) == page.Unknown {
-		err = t.s.goOn(end)
-	}
-	return t.s.verdict(err)
+	})
 }
 
 // goOn has the log go on behind a broken segment, as the next append would, which may never come. It is

@@ -1,11 +1,7 @@
 package filelog_test
 
 import (
-	"bytes"
 	"errors"
-	"log/slog"
-	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -111,48 +107,6 @@ func settled(t *testing.T, topic *commitlog.Topic) (err error) {
 		}
 	}
 	return err
-}
-
-// Who waits for a disk to work asks again and again whether the log can go on. It says so when it does.
-func TestALogThatCannotGoOnDoesNotSayThatItDoes(t *testing.T) {
-	t.Parallel()
-	mem, told := vfs.NewMem(1), &lines{}
-	var broken atomic.Bool
-	cfg := smallSegments(vfs.Inject(mem.Process(), func(op *vfs.Op) error {
-		if broken.Load() && (op.Kind == vfs.OpSync && strings.HasSuffix(op.Name, "1.seg") || op.Kind == vfs.OpWrite && strings.HasSuffix(op.Name, "2.seg")) {
-			return syscall.EIO
-		}
-		return nil
-	}), driver.OS)
-	cfg.Logger = slog.New(slog.NewTextHandler(told, nil))
-	lazy := openTopic(t, open(t, cfg), "t", 1)
-	broken.Store(true)
-	send(t, lazy, "kept", 10)
-	for range 3 {
-		if err := lazy.Settle(t.Context()); !errors.Is(err, commitlog.ErrUnknown) {
-			t.Fatalf("settled with %v what could not be synced", err)
-		}
-	}
-	if n := told.goOn.Load(); n != 0 {
-		t.Errorf("it is told %d times that the log goes on, and it does not", n)
-	}
-	broken.Store(false)
-	if err := settled(t, lazy); err != nil {
-		t.Fatal(err)
-	}
-	if n := told.goOn.Load(); n != 1 {
-		t.Errorf("it is told %d times that the log goes on; expected once", n)
-	}
-}
-
-// lines counts those of a log that say that it goes on.
-type lines struct{ goOn atomic.Int32 }
-
-func (l *lines) Write(line []byte) (int, error) {
-	if bytes.Contains(line, []byte("a new segment after a write or sync error")) {
-		l.goOn.Add(1)
-	}
-	return len(line), nil
 }
 
 // The ends that a seal returns are stored elsewhere, and groups wait until they have read up to there.

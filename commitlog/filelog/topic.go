@@ -69,58 +69,51 @@ func (t *topic) Read(ctx context.Context, req driver.ReadRequest, dst []driver.R
 	return dst, next, t.s.verdict(err)
 }
 
-func (t *topic) Wait(ctx context.Context, partition int, offset int64) error {
+// call makes one call of the store.
+func (t *topic) call(ctx context.Context, f func() error) error {
 	if err := t.enter(ctx); err != nil {
 		return err
 	}
 	defer t.s.leave()
-	return t.s.verdict(t.s.wait(ctx, t.gone, partition, offset))
+	return t.s.verdict(f())
 }
 
-func (t *topic) Bounds(ctx context.Context, partition int) (driver.Bounds, error) {
-	if err := t.enter(ctx); err != nil {
-		return driver.Bounds{}, err
-	}
-	defer t.s.leave()
-	first, next, sealed, err := t.s.bounds(partition)
-	return driver.Bounds{First: first, Next: next, Sealed: sealed}, t.s.verdict(err)
+func (t *topic) Wait(ctx context.Context, partition int, offset int64) error {
+	return t.call(ctx, func() error { return t.s.wait(ctx, t.gone, partition, offset) })
 }
 
-func (t *topic) OffsetAt(ctx context.Context, partition int, millis int64) (int64, error) {
-	if err := t.enter(ctx); err != nil {
-		return 0, err
-	}
-	defer t.s.leave()
-	at, err := t.s.offsetAt(ctx, partition, millis)
-	return at, t.s.verdict(err)
+func (t *topic) Bounds(ctx context.Context, partition int) (b driver.Bounds, err error) {
+	err = t.call(ctx, func() (err error) {
+		b.First, b.Next, b.Sealed, err = t.s.bounds(partition)
+		return err
+	})
+	return b, err
+}
+
+func (t *topic) OffsetAt(ctx context.Context, partition int, millis int64) (at int64, err error) {
+	err = t.call(ctx, func() (err error) {
+		at, err = t.s.offsetAt(ctx, partition, millis)
+		return err
+	})
+	return at, err
 }
 
 func (t *topic) Trim(ctx context.Context, partition int, before int64) error {
-	if err := t.enter(ctx); err != nil {
-		return err
-	}
-	defer t.s.leave()
-	return t.s.verdict(t.s.trim(partition, before))
+	return t.call(ctx, func() error { return t.s.trim(partition, before) })
 }
 
 func (t *topic) Hold(ctx context.Context, name string, offsets []int64) error {
-	if err := t.enter(ctx); err != nil {
-		return err
-	}
-	defer t.s.leave()
-	return t.s.verdict(t.s.hold(name, offsets))
+	return t.call(ctx, func() error { return t.s.hold(name, offsets) })
 }
 
-func (t *topic) Seal(ctx context.Context) ([]int64, error) {
-	if err := t.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer t.s.leave()
-	ends, err := t.s.seal(ctx)
-	if err == nil { // by any level: the ends are going to be stored where they may outlive the log's
-		err = t.s.awaitSync(t.s.page.Written())
-	}
-	return ends, t.s.verdict(err)
+func (t *topic) Seal(ctx context.Context) (ends []int64, err error) {
+	err = t.call(ctx, func() (err error) {
+		if ends, err = t.s.seal(ctx); err == nil { // by any level: the ends are going to be stored where they may outlive the log's
+			err = t.s.awaitSync(t.s.page.Written())
+		}
+		return err
+	})
+	return ends, err
 }
 
 func (t *topic) Close() error {

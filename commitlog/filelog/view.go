@@ -1,6 +1,7 @@
 package filelog
 
 import (
+	"sort"
 	"sync"
 	"sync/atomic"
 
@@ -177,14 +178,5 @@ func (l *frameList) at(i int) indexed { return l.pieces[i/pieceLen][i%pieceLen] 
 
 // search is the last frame that starts at or below rel; -1 when there is none.
 func (l *frameList) search(rel int64) int {
-	lo, hi := 0, l.n
-	for lo < hi {
-		mid := int(uint(lo+hi) >> 1)
-		if int64(l.at(mid).rel) > rel {
-			hi = mid
-		} else {
-			lo = mid + 1
-		}
-	}
-	return lo - 1
+	return sort.Search(l.n, func(i int) bool { return int64(l.at(i).rel) > rel }) - 1
 }

@@ -27,41 +27,6 @@ func quietTwice(t *testing.T) (l *commitlog.Log, s, other *store) {
 	return l, storeOf(t, mem.Process(), c), storeOf(t, mem.Process(), c)
 }
 
-func TestAWaitThatIsCalledOffIsTakenBackAndNoOther(t *testing.T) {
-	t.Parallel()
-	_, s, _ := quietTwice(t)
-	var waits [3]chan struct{}
-	for i := range waits {
-		var err error
-		if waits[i], err = s.view.register(0, 0); err != nil || waits[i] == nil {
-			t.Fatalf("nothing to wait for: %v", err)
-		}
-	}
-	s.view.unregister(0, waits[1])
-	s.view.unregister(0, waits[1]) // is over
-	if n := s.view.waiting.Load(); n != 2 {
-		t.Errorf("%d wait; expected 2, or the watcher would never rest, or not hear of those", n)
-	}
-	s.view.mu.Lock()
-	s.view.wakeAll()
-	s.view.mu.Unlock()
-	for i, ch := range waits {
-		select {
-		case <-ch:
-			if i == 1 {
-				t.Error("who does not wait any more is woken")
-			}
-		default:
-			if i != 1 {
-				t.Errorf("wait %d is not woken", i)
-			}
-		}
-	}
-	if n := s.view.waiting.Load(); n != 0 {
-		t.Errorf("%d wait when all were woken", n)
-	}
-}
-
 // asleep returns when a thread sleeps in the kernel on the bell of p, and what tells that it was woken.
 func asleep(t *testing.T, p *page.Page) <-chan struct{} {
 	t.Helper()

@@ -231,7 +231,7 @@ func TestCloseDoesNotWaitForAStoppedLooker(t *testing.T) {
 		t.Errorf("let go of while another one looks: %v", err)
 	}
 	go func() { // ends with the mapping
-		time.Sleep(5 * gateNap)
+		time.Sleep(5 * gateNap) // the other process waits meanwhile
 		_ = stopped.lock(unix.F_UNLCK, gateByte)
 	}()
 	mustMap(t, o, 4096, true)

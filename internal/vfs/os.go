@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ringfence/ringfence/internal/fault"
 )
 
 // OS is the real file system below one directory. Names can't leave it, not even by a symbolic link.
@@ -49,9 +51,8 @@ func CreateOS(dir string, perm fs.FileMode) (*OS, error) {
 	if err != nil {
 		return nil, err
 	}
-	missing := firstMissing(abs)
 	if err := os.MkdirAll(abs, perm); err != nil {
-		if led := Dangling(abs); led != nil {
+		if led := dangling(abs); led != nil {
 			return nil, led
 		}
 		return nil, err
@@ -61,15 +62,24 @@ func CreateOS(dir string, perm fs.FileMode) (*OS, error) {
 		return nil, err
 	}
 	for _, d := range parents {
-		err := syncPath(d)
-		if err != nil && (missing == "" || len(d) < len(filepath.Dir(missing))) && cantSync(err) {
-			err = nil // not ours: it was there, and may be that of another user
-		}
-		if err != nil {
+		if err := syncPath(d); err != nil && !cantSync(err) { // of another user, who made it durable
 			return nil, fmt.Errorf("make directory %s durable: %w", abs, err)
 		}
 	}
 	return OpenOS(abs)
+}
+
+// dangling is the error (fault.Invalid) for a link to what is not there, such as a disk that is not mounted:
+// nothing is made in its place. nil: dir is no such link.
+func dangling(dir string) error {
+	target, err := os.Readlink(dir)
+	if err != nil {
+		return nil //nolint:nilerr // no link
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return fmt.Errorf("%s is a link to %s, which is not there: make that directory or mount its disk, or name another directory: %w", dir, target, fault.Invalid)
 }
 
 // undurable are the directories to sync so that abs is durable, the lowest first. A directory with
@@ -101,17 +111,6 @@ func ignore(err, what error) error {
 		return nil
 	}
 	return err
-}
-
-// firstMissing is the highest ancestor of abs (or abs itself) that does not exist, or "".
-func firstMissing(abs string) string {
-	missing := ""
-	for d := abs; ; d = filepath.Dir(d) {
-		if _, err := os.Lstat(d); err == nil || d == filepath.Dir(d) {
-			return missing
-		}
-		missing = d
-	}
 }
 
 func syncPath(dir string) error {
@@ -153,35 +152,21 @@ func (o *OS) ReadDir(name string) ([]fs.DirEntry, error) {
 	return fs.ReadDir(o.FS(), name)
 }
 
-// Named is what the path of name leads to now, as a later process finds it. That is something else than what
-// Stat finds once the root, or a directory above it, was moved away or replaced; fs.ErrNotExist when it is nothing.
-// Where this process can't look, and in Mem, which is in one place for ever, it is the answer of Stat.
-func Named(fsys FS, name string) (fs.FileInfo, error) {
-	o, ok := fsys.(*OS)
-	if !ok {
-		return fsys.Stat(name)
+// Away is why the path of name does not lead to what it was, as a later process finds it: the root, or a directory
+// above it, was moved away or replaced. nil: it does, or that can't be found out. A Mem is in one place for ever.
+func Away(fsys FS, name string, was fs.FileInfo) error {
+	stat := fsys.Stat
+	if o, ok := fsys.(*OS); ok {
+		stat = func(name string) (fs.FileInfo, error) { return os.Stat(o.Path(name)) }
 	}
-	info, err := os.Stat(o.Path(name))
+	now, err := stat(name)
 	switch {
-	case err == nil, errors.Is(err, fs.ErrNotExist):
-		return info, err
-	case errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP): // a file in the way, or links in a circle
-		return nil, fmt.Errorf("%w: %w", fs.ErrNotExist, err)
+	case err == nil && !SameFile(was, now):
+		return errors.New("it is another one now")
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP): // a file in the way, or links in a circle
+		return err
 	}
-	return o.Stat(name)
-}
-
-// Away says that the path of name does not lead to what it was, and why. It is false, with the error, where that
-// can't be found out.
-func Away(fsys FS, name string, was fs.FileInfo) (bool, error) {
-	now, err := Named(fsys, name)
-	switch {
-	case err == nil && SameFile(was, now):
-		return false, nil
-	case err == nil:
-		return true, errors.New("it is another one now")
-	}
-	return errors.Is(err, fs.ErrNotExist), err
+	return nil
 }
 
 // SyncDir makes the entries of a directory durable.
@@ -210,27 +195,6 @@ func (o *OS) Kind(name string) (Kind, error) {
 // Path is the absolute path of name; below a directory that was moved, the one it had when it was
 // opened.
 func (o *OS) Path(name string) string { return filepath.Join(o.dir, filepath.FromSlash(name)) }
-
-// Handle leads the kernel to the files of one directory by paths, for calls that vfs does not know, also
-// when another directory was put in its place.
-type Handle struct{ dir *os.File }
-
-// Handle is the one of o. The caller closes it.
-func (o *OS) Handle() (*Handle, error) {
-	dir, err := o.Root.Open(".")
-	if err != nil {
-		return nil, err
-	}
-	return &Handle{dir}, nil
-}
-
-// Path is where the kernel finds a file, until Close.
-func (h *Handle) Path(name string) string {
-	return fmt.Sprintf("/proc/self/fd/%d/%s", h.dir.Fd(), name)
-}
-
-// Close ends what Path gave.
-func (h *Handle) Close() error { return h.dir.Close() }
 
 // BootID is the kernel's id of this boot.
 func (o *OS) BootID() string { return o.boot }

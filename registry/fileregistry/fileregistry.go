@@ -67,9 +67,9 @@ const controlName = "control"
 type store struct {
 	fs     vfs.FS // the data directory
 	ownsFS bool
-	real   bool        // fs is the kernel's: FIFOs and inotify work
-	dir    vfs.Dir     // DATA/registry, whatever becomes of its name
-	self   *vfs.Handle // dir, for what the kernel knows by paths; nil unless real
+	real   bool     // fs is the kernel's: FIFOs and inotify work
+	dir    vfs.Dir  // DATA/registry, whatever becomes of its name
+	self   *os.File // dir, for what the kernel knows by paths; nil unless real
 	handle string
 	log    *slog.Logger
 	space  int64
@@ -163,9 +163,14 @@ func (s *store) openDir() error {
 		return err
 	}
 	if d, ok := s.dir.(*vfs.OS); ok && s.real {
-		s.self, err = d.Handle()
+		s.self, err = d.Open(".")
 	}
 	return err
+}
+
+// kernelPath is where the kernel finds a file of the registry, also when another directory was put in its place.
+func (s *store) kernelPath(name string) string {
+	return fmt.Sprintf("/proc/self/fd/%d/%s", s.self.Fd(), name)
 }
 
 // openControl maps the control file. It is written in full before: a store into a page without a
@@ -258,10 +263,10 @@ func (s *store) openKernel() {
 		return
 	}
 	var err error
-	if s.bell, err = local.NewBell(s.self.Path("wake")); err != nil {
+	if s.bell, err = local.NewBell(s.kernelPath("wake")); err != nil {
 		s.log.Warn("changes by other processes are noticed within a second only", "error", err)
 	}
-	if f, err := local.Announce(s.self.Path(tempPrefix+s.handle), s.self.Path(livePrefix+s.handle)); err != nil {
+	if f, err := local.Announce(s.kernelPath(tempPrefix+s.handle), s.kernelPath(livePrefix+s.handle)); err != nil {
 		s.log.Warn("others will notice the death of this process by its heartbeat only", "error", err)
 	} else {
 		s.fifo = f

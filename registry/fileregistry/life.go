@@ -153,9 +153,9 @@ func (d *directory) look(now time.Time) error {
 	}
 	d.last = now
 	name := dirName + "/" + controlName
-	away, err := vfs.Away(d.fs, name, d.info) // meanwhile nothing is written
-	if !away {
-		return nil // or it is not known; what the files say counts
+	err := vfs.Away(d.fs, name, d.info)
+	if err == nil {
+		return nil
 	}
 	d.lost = fmt.Errorf("the registry in %s was removed or replaced while this process had it open (%s: %w); nothing was written to what is there now; close this registry and open it again, or restart the process: %w",
 		d.fs.Path(dirName), d.fs.Path(name), err, fault.Closed)

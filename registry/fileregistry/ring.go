@@ -14,7 +14,7 @@ import (
 
 const successors = 2 // how many processes this one watches through the kernel
 
-func (k *sessionKeeper) path(handle string) string { return k.s.self.Path(livePrefix + handle) }
+func (k *sessionKeeper) path(handle string) string { return k.s.kernelPath(livePrefix + handle) }
 
 // ring are the handles that this process watches: its successors among those with sessions.
 func (k *sessionKeeper) ring(table []sessionInfo) []string {
