@@ -7,7 +7,6 @@ import (
 	"os"
 
 	"github.com/ringfence/ringfence/internal/segment"
-	"github.com/ringfence/ringfence/internal/vfs"
 )
 
 // After an fdatasync that failed the kernel holds pages for clean that never reached the disk, and a
@@ -58,12 +57,17 @@ func (s *store) rewrite(n uint64, from, to segment.Pos, locked bool) error {
 		return explain(what, err)
 	}
 	defer s.segs.put(g)
-	lock := &writeTurn{s: s, given: locked}
-	defer lock.close()
+	unlock := func() {}
+	defer func() { unlock() }()
 	before := g.failures()
 	for off := from.Off(); ; {
-		if err := lock.take(); err != nil {
-			return explain(what, err)
+		if !locked {
+			lock, err := s.lockFor("write.lock") // its holder may be stopped, and the caller has the sync lock
+			if err != nil {
+				return explain(what, err)
+			}
+			s.page.Hold(os.Getpid())
+			unlock = func() { _ = lock.Close() }
 		}
 		if s.page.Synced().Number() > n {
 			return nil // another process did it
@@ -87,7 +91,8 @@ func (s *store) rewrite(n uint64, from, to segment.Pos, locked bool) error {
 			s.log.Debug("wrote bytes again, of which it is not known whether a sync failed", "segment", n, "from", from.Off(), "to", off)
 			return nil
 		}
-		lock.leave()
+		unlock()
+		unlock = func() {}
 	}
 }
 
@@ -101,42 +106,6 @@ func (s *store) endOf(g *seg) (int64, error) {
 		return min(g.limit, after.PrevEnd), nil
 	}
 	return g.limit, err
-}
-
-// writeTurn is the write lock while bytes are written again.
-type writeTurn struct {
-	s     *store
-	given bool // the caller has the lock
-	f     vfs.File
-}
-
-// take waits for the lock, but not for ever: its holder may be stopped, and the caller has the sync lock.
-func (t *writeTurn) take() (err error) {
-	if t.given {
-		return nil
-	}
-	if t.f == nil {
-		if t.f, err = t.s.fs.OpenFile("write.lock", os.O_RDWR, 0); err != nil {
-			return err
-		}
-	}
-	if err := lockFor(decidePatience, t.f); err != nil {
-		return err
-	}
-	t.s.page.Hold(os.Getpid())
-	return nil
-}
-
-func (t *writeTurn) leave() {
-	if t.f != nil {
-		_ = t.f.Unlock()
-	}
-}
-
-func (t *writeTurn) close() {
-	if t.f != nil {
-		_ = t.f.Close()
-	}
 }
 
 // checkBytes reports what is damaged in a part of a segment: the kernel may have dropped pages that

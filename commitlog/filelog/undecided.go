@@ -94,7 +94,7 @@ func (s *store) lockFor(name string) (vfs.File, error) {
 	}
 	err = lockFor(decidePatience, f)
 	if errors.Is(err, errNotLetGo) {
-		err = fmt.Errorf("process %d does not let go of %s", s.page.Holder(), s.fs.Path(name))
+		err = fmt.Errorf("%s, which process %d took last: %w", s.fs.Path(name), s.page.Holder(), err)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())

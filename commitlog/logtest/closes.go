@@ -1,7 +1,6 @@
 package logtest
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -72,10 +71,6 @@ func closeUnderWay(e *env) {
 	l := e.open()
 	t := e.topic(l, 2)
 	const writers = 8
-	type outcome struct {
-		first int64
-		err   error
-	}
 	outcomes := make([]map[string]outcome, writers)
 	var acked atomic.Int64
 	var wg sync.WaitGroup
@@ -102,7 +97,7 @@ func closeUnderWay(e *env) {
 					if _, twice := outcomes[w][value]; twice {
 						e.Errorf("append %s was answered twice", value)
 					}
-					outcomes[w][value] = outcome{first, err}
+					outcomes[w][value] = outcome{value, first, err}
 				})
 				if i%16 == 15 { // a window, so that the test does not run away
 					flying.Wait()
@@ -121,14 +116,8 @@ func closeUnderWay(e *env) {
 		}
 	}
 	for w, list := range outcomes {
-		for value, o := range list {
-			at, ok := stored[w%2][value]
-			switch {
-			case o.err == nil && (!ok || at != o.first):
-				e.Errorf("%s was acked at %d; after reopening: %v, %d", value, o.first, ok, at)
-			case o.err != nil && !errors.Is(o.err, commitlog.ErrUnknown) && ok:
-				e.Errorf("%s certainly failed (%v) and is there", value, o.err)
-			}
+		for _, o := range list {
+			e.wantOutcome(o, stored[w%2])
 		}
 	}
 }

@@ -191,6 +191,25 @@ func (e *env) wantAll(t *commitlog.Topic, kind error) {
 	e.wantIs(t.Trim(e.ctx, 0, 0), kind)
 }
 
+// outcome is what an append of a value was answered.
+type outcome struct {
+	value string
+	first int64
+	err   error
+}
+
+// wantOutcome compares an answer with what a partition holds: by value, the offset.
+func (e *env) wantOutcome(o outcome, stored map[string]int64) {
+	e.Helper()
+	at, ok := stored[o.value]
+	switch {
+	case o.err == nil && (!ok || at != o.first):
+		e.Errorf("%s was acked at %d; it is stored: %v, at %d", o.value, o.first, ok, at)
+	case o.err != nil && !errors.Is(o.err, commitlog.ErrUnknown) && ok:
+		e.Errorf("%s certainly failed (%v) and is stored at %d", o.value, o.err, at)
+	}
+}
+
 // add appends one batch with these values and returns its first offset.
 func (e *env) add(t *commitlog.Topic, partition int, values ...string) int64 {
 	e.Helper()

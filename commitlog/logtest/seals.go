@@ -1,7 +1,6 @@
 package logtest
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -82,11 +81,6 @@ func sealConcurrently(e *env) {
 func sealRace(e *env) {
 	_, a, b := e.two(2)
 	const writers = 6
-	type outcome struct {
-		value string
-		first int64
-		err   error
-	}
 	outcomes := make([][]outcome, writers)
 	var wg sync.WaitGroup
 	started := make(chan struct{}, writers)
@@ -127,15 +121,10 @@ func sealRace(e *env) {
 	}
 	for w, list := range outcomes {
 		for _, o := range list {
-			at, ok := stored[w/2%2][o.value]
-			switch {
-			case o.err == nil && (!ok || at != o.first || at >= ends[w/2%2]):
-				e.Errorf("%s was acked at %d; stored: %v at %d, end %d", o.value, o.first, ok, at, ends[w/2%2])
-			case o.err != nil && !errors.Is(o.err, commitlog.ErrSealed):
-				e.Errorf("%s failed with %v; want ErrSealed", o.value, o.err)
-			case o.err != nil && ok:
-				e.Errorf("%s was refused and is stored at %d", o.value, at)
+			if o.err != nil {
+				e.wantIs(o.err, commitlog.ErrSealed)
 			}
+			e.wantOutcome(o, stored[w/2%2])
 		}
 	}
 }
