@@ -56,20 +56,18 @@ func TestInputsAreReadInTurnAndTrackedApart(t *testing.T) {
 			mu.Unlock()
 			return nil
 		}, Start: []protocol.Position{{Storage: 1, Partition: 4, Next: 500}}})
-		stop := launch(t, e)
+		launch(t, e)
 		synctest.Wait()
 		if p := fmt.Sprint(e.Progress().Positions); p != "[{0 0 3000 [] []} {1 4 2000 [] []}]" || got[0] != 3000 || got[14] != 1500 {
 			t.Errorf("%s %v", p, got)
 		}
-		drain(t, e, stop)
 	})
 }
 
 func TestTheStartStaysInTheProgressUntilItIsPassed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newFakeLog()
-		l.fill(100, 0)
+		l := filled(100, 0)
 		start := []protocol.Position{{Next: 10, Done: []protocol.Range{{12, 20}, {50, 60}}}}
 		hold := make(chan struct{})
 		handled := map[int64]bool{}
@@ -78,7 +76,7 @@ func TestTheStartStaysInTheProgressUntilItIsPassed(t *testing.T) {
 			handled[r.Offset] = true
 			return nil
 		}})
-		stop := launch(t, e)
+		launch(t, e)
 		synctest.Wait()
 		if p := fmt.Sprint(e.Progress().Positions); p != "[{0 0 10 [[12 20] [50 60]] []}]" {
 			t.Errorf("at first %s", p)
@@ -88,21 +86,19 @@ func TestTheStartStaysInTheProgressUntilItIsPassed(t *testing.T) {
 		if len(handled) != 100-10-8-10 || handled[12] || handled[59] || !handled[11] || !handled[60] {
 			t.Errorf("%d were handled: %v", len(handled), handled)
 		}
-		drain(t, e, stop)
 	})
 }
 
 func TestFromLatestBeginsAfterWhatIsThere(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newFakeLog()
-		l.fill(10, 0)
+		l := filled(10, 0)
 		var got []int64
 		e := mustNew(t, Config{Inputs: l.input(), From: Latest, Concurrency: 1, Handler: func(_ context.Context, r *Record) error {
 			got = append(got, r.Offset)
 			return nil
 		}})
-		stop := launch(t, e)
+		launch(t, e)
 		synctest.Wait()
 		if p := e.Progress(); len(p.Positions) != 1 || p.Positions[0].Next != 10 || p.Version == 0 {
 			t.Errorf("the start is not told: %+v", p)
@@ -112,7 +108,6 @@ func TestFromLatestBeginsAfterWhatIsThere(t *testing.T) {
 		if fmt.Sprint(got) != "[10]" {
 			t.Errorf("handled %v", got)
 		}
-		drain(t, e, stop)
 	})
 }
 

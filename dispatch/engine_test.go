@@ -25,16 +25,22 @@ func mustNew(t *testing.T, c Config) *Engine {
 	return e
 }
 
-// launch runs e until the returned stop is called, which returns what Run returned.
+// launch runs e until the returned stop is called, which returns what Run returned. The end of the test drains e.
 func launch(t *testing.T, e *Engine) (stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	res := make(chan error, 1)
 	go func() { res <- e.Run(ctx) }() // joined by stop
-	return func() error {
+	stop = sync.OnceValue(func() error {
 		cancel()
 		return <-res
-	}
+	})
+	t.Cleanup(func() {
+		if ctx.Err() == nil {
+			drain(t, e, stop)
+		}
+	})
+	return stop
 }
 
 // rest lets fake time pass and everything that it wakes happen.
@@ -55,8 +61,7 @@ func drain(t *testing.T, e *Engine, stop func() error) {
 func TestEveryRecordIsHandledInOrderOfItsKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newFakeLog()
-		l.fill(5000, 17)
+		l := filled(5000, 17)
 		var mu sync.Mutex
 		got := map[string][]int64{}
 		e := mustNew(t, Config{Inputs: l.input(), Handler: func(_ context.Context, r *Record) error {
@@ -87,15 +92,14 @@ func TestEveryRecordIsHandledInOrderOfItsKey(t *testing.T) {
 func TestASlowRecordHoldsBackOnlyItsKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newFakeLog()
-		l.fill(20000, 100)
+		l := filled(20000, 100)
 		e := mustNew(t, Config{Inputs: l.input(), Handler: func(ctx context.Context, r *Record) error {
 			if r.Offset == 7007 {
 				time.Sleep(time.Hour)
 			}
 			return nil
 		}})
-		stop := launch(t, e)
+		launch(t, e)
 		rest(time.Second)
 		p := e.Progress().Positions[0]
 		// The slow one and its followers, one in a hundred, are unfinished; all others are not.
@@ -109,6 +113,5 @@ func TestASlowRecordHoldsBackOnlyItsKey(t *testing.T) {
 		if p := e.Progress().Positions[0]; p.Next != 20000 || p.Done != nil {
 			t.Errorf("at the end %+v", p)
 		}
-		drain(t, e, stop)
 	})
 }

@@ -24,6 +24,13 @@ type fakeLog struct {
 
 func newFakeLog() *fakeLog { return &fakeLog{grown: make(chan struct{})} }
 
+// filled has n records whose keys repeat after keys of them; 0: no keys.
+func filled(n, keys int) *fakeLog {
+	l := newFakeLog()
+	l.fill(n, keys)
+	return l
+}
+
 // add appends a record gap offsets after the last one.
 func (l *fakeLog) add(key, value string, gap int64) int64 {
 	l.mu.Lock()

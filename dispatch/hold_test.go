@@ -25,8 +25,7 @@ func (l later) RetryAfter() time.Duration { return l.Duration }
 // away as "offset why attempts".
 func heldBy(t *testing.T, n, keys int, seal bool, err error, c Config) []string {
 	t.Helper()
-	l := newFakeLog()
-	l.fill(n, keys)
+	l := filled(n, keys)
 	if seal {
 		l.seal()
 	}
@@ -92,8 +91,7 @@ func TestAFailingRecordIsGivenAwayForOneReason(t *testing.T) {
 func TestWhoCouldNotTakeARecordIsAskedAgainSoon(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newFakeLog()
-		l.fill(1, 1)
+		l := filled(1, 1)
 		began := time.Now()
 		var asked []time.Duration
 		e := mustNew(t, Config{

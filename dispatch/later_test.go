@@ -57,8 +57,7 @@ func (s *lates) came() []int64 {
 // owing starts an engine whose handler owes the answers for n records of so many keys.
 func owing(t *testing.T, n, keys int, c Config) (s *lates, e *Engine, run func() error) {
 	t.Helper()
-	l := newFakeLog()
-	l.fill(n, keys)
+	l := filled(n, keys)
 	s = &lates{}
 	c.Inputs = l.input()
 	if c.Handler == nil {
@@ -276,8 +275,7 @@ func TestAnswersOutOfOrderMakeRoom(t *testing.T) {
 func TestAnswersThatMeetTheReturnOfTheHandlerCountOnce(t *testing.T) {
 	t.Parallel()
 	const records = 4_000
-	l := newFakeLog()
-	l.fill(records, 100)
+	l := filled(records, 100)
 	var refused, handled atomic.Int64
 	var answering sync.WaitGroup
 	e := mustNew(t, Config{Inputs: l.input(), Handler: func(_ context.Context, r *Record) error {
@@ -387,8 +385,7 @@ func TestWhoWaitsForAnAnswerWaitsALittleLongerThanItsContext(t *testing.T) {
 func TestARecordThatIsOutStaysWhereItIs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newFakeLog()
-		l.fill(5000, 0)
+		l := filled(5000, 0)
 		var first *Record
 		s := &lates{}
 		e := mustNew(t, Config{Inputs: l.input(), MaxBytes: 8 << 10, Handler: func(ctx context.Context, r *Record) error {
@@ -398,7 +395,7 @@ func TestARecordThatIsOutStaysWhereItIs(t *testing.T) {
 			}
 			return nil
 		}})
-		stop := launch(t, e)
+		launch(t, e)
 		synctest.Wait()
 		if p := e.Progress().Positions[0]; len(p.Done) != 1 || p.Done[0][1] != 5000 {
 			t.Fatalf("progress %+v; expected all but the first to be done", p)
@@ -409,7 +406,6 @@ func TestARecordThatIsOutStaysWhereItIs(t *testing.T) {
 		if err := s.of(0).Answer(nil); err != nil {
 			t.Error(err)
 		}
-		drain(t, e, stop)
 	})
 }
 
@@ -417,8 +413,7 @@ func TestARecordThatIsOutStaysWhereItIs(t *testing.T) {
 func TestNoMoreRecordsAreOutThanHandlersMayBeAtWork(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newFakeLog()
-		l.fill(2000, 0)
+		l := filled(2000, 0)
 		var atWork, most atomic.Int64
 		e := mustNew(t, Config{Inputs: l.input(), Concurrency: 16, Handler: func(_ context.Context, r *Record) error {
 			if n := atWork.Add(1); n > most.Load() {
@@ -434,12 +429,11 @@ func TestNoMoreRecordsAreOutThanHandlersMayBeAtWork(t *testing.T) {
 			return nil
 		}})
 		e.pace = newPace(16, 4)
-		stop := launch(t, e)
+		launch(t, e)
 		rest(time.Minute)
 		if p := e.Progress().Positions[0]; p.Next != 2000 || most.Load() != 16 {
 			t.Errorf("progress %+v, %d at work at once; expected 16", p, most.Load())
 		}
-		drain(t, e, stop)
 	})
 }
 
@@ -447,8 +441,7 @@ func TestNoMoreRecordsAreOutThanHandlersMayBeAtWork(t *testing.T) {
 func TestTheOldestAnswerIsMissedFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newFakeLog()
-		l.fill(2, 2)
+		l := filled(2, 2)
 		s := &lates{}
 		e := mustNew(t, Config{Inputs: l.input(), Concurrency: 2, ProgressTimeout: 10 * time.Second, Handler: func(ctx context.Context, r *Record) error {
 			time.Sleep(time.Duration(r.Offset) * time.Second)

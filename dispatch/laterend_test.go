@@ -165,8 +165,7 @@ func TestADrainLeavesRecordsBehindThatAreNotAnswered(t *testing.T) {
 func TestARecordThatIsOutForTooLongGivesTheUnitUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newFakeLog()
-		l.fill(300, 0)
+		l := filled(300, 0)
 		s := &lates{}
 		e := mustNew(t, Config{Inputs: l.input(), ProgressTimeout: 10 * time.Second, Handler: func(ctx context.Context, r *Record) error {
 			if r.Offset != 123 {
@@ -197,8 +196,7 @@ func TestARecordThatIsOutForTooLongGivesTheUnitUp(t *testing.T) {
 func TestALostUnitCancelsRecordsThatAreOutAndTellsWhoAnswers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newFakeLog()
-		l.fill(2, 2)
+		l := filled(2, 2)
 		s := &lates{}
 		e := mustNew(t, Config{Inputs: l.input(), Handler: s.handle})
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -228,8 +226,7 @@ func TestALostUnitCancelsRecordsThatAreOutAndTellsWhoAnswers(t *testing.T) {
 func TestAnAnswerBeforeTheReturnOfALostHandlerIsTold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newFakeLog()
-		l.fill(3, 0)
+		l := filled(3, 0)
 		s, told := &lates{}, make([]error, 3)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		e := mustNew(t, Config{Inputs: l.input(), Concurrency: 3, Handler: func(hctx context.Context, r *Record) error {

@@ -37,8 +37,7 @@ func TestMarksBeyondTheEndHideNoRecord(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				l := newFakeLog()
-				l.fill(20, 2)
+				l := filled(20, 2)
 				if c.seal {
 					l.seal()
 				}
@@ -55,7 +54,7 @@ func TestMarksBeyondTheEndHideNoRecord(t *testing.T) {
 						return nil
 					},
 				})
-				stop := launch(t, e)
+				launch(t, e)
 				rest(time.Second)
 				end := int64(20)
 				if !c.seal {
@@ -79,7 +78,6 @@ func TestMarksBeyondTheEndHideNoRecord(t *testing.T) {
 				if named := strings.Contains(out.String(), "names records that the partition has not got"); named != c.named {
 					t.Errorf("people were told: %t; expected %t: %s", named, c.named, out.String())
 				}
-				drain(t, e, stop)
 			})
 		})
 	}
@@ -89,12 +87,11 @@ func TestMarksBeyondTheEndHideNoRecord(t *testing.T) {
 func TestMarksWaitForTheEndOfTheirPartition(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newFakeLog()
-		l.fill(20, 2)
+		l := filled(20, 2)
 		dumb := &unboundedLog{fakeLog: l, fails: 3}
 		start := protocol.Position{Next: 3, Done: []protocol.Range{{5, 7}, {22, 25}}}
 		e := mustNew(t, Config{Inputs: []Input{{Source: dumb}}, Start: []protocol.Position{start}, Handler: func(context.Context, *Record) error { return nil }})
-		stop := launch(t, e)
+		launch(t, e)
 		synctest.Wait()
 		if p := e.Progress().Positions[0]; p.Next != 3 || !slices.Equal(p.Done, start.Done) {
 			t.Errorf("before the end is known the progress is %+v", p)
@@ -103,6 +100,5 @@ func TestMarksWaitForTheEndOfTheirPartition(t *testing.T) {
 		if p := e.Progress().Positions[0]; p.Next != 20 || len(p.Done) != 0 || dumb.fails != 0 {
 			t.Errorf("then it is %+v", p)
 		}
-		drain(t, e, stop)
 	})
 }

@@ -38,8 +38,7 @@ func (f *failing) handle(_ context.Context, r *Record) error {
 func TestAHeldRecordGoesOnFailingWhereAnotherEngineLeftIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newFakeLog()
-		l.fill(9, 3)
+		l := filled(9, 3)
 		f := &failing{began: time.Now(), err: later{10 * time.Second}}
 		var given []string
 		hold := func(_ context.Context, r *Record, h Held) error {
@@ -102,8 +101,7 @@ func TestARecalledRecordIsHeldNoLongerThanAnother(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				l := newFakeLog()
-				l.fill(2, 1)
+				l := filled(2, 1)
 				f := &failing{began: time.Now()}
 				given := ""
 				start := []protocol.Position{{Failing: []protocol.Failing{{
@@ -128,8 +126,7 @@ func TestARecalledRecordIsHeldNoLongerThanAnother(t *testing.T) {
 func TestAStoredTimeIsBoundByItsPause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newFakeLog()
-		l.fill(2, 1)
+		l := filled(2, 1)
 		f := &failing{began: time.Now()}
 		year := f.began.Add(365 * 24 * time.Hour).UnixMilli()
 		start := []protocol.Position{{Failing: []protocol.Failing{{Offset: 0, Attempts: 2, Since: year, Due: year, Pause: 7000}}}}
@@ -161,8 +158,7 @@ func TestAStoredPauseIsNoLongerWhenTheClockIsSetBack(t *testing.T) {
 func TestWhatIsStoredIsBoundByThePolicy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newFakeLog()
-		l.fill(2, 1)
+		l := filled(2, 1)
 		const last = 1 << 53
 		start := []protocol.Position{{Failing: []protocol.Failing{{Offset: 0, Attempts: protocol.MaxAttempts, Since: last, Due: last, Pause: last}}}}
 		for _, most := range []int{0, 3} {
@@ -200,8 +196,7 @@ func TestAnErrorAsksForNoMoreThanTheLongestPause(t *testing.T) {
 func TestAHeldRecordWaitsForItsTimeBehindOneThatIsRepeated(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newFakeLog()
-		l.fill(9, 3)
+		l := filled(9, 3)
 		f := &failing{began: time.Now()}
 		due := f.began.Add(10 * time.Second).UnixMilli()
 		start := []protocol.Position{{Failing: []protocol.Failing{{Offset: 3, Attempts: 2, Since: 1, Due: due, Pause: 20_000}}}}
@@ -219,8 +214,7 @@ func TestAHeldRecordWaitsForItsTimeBehindOneThatIsRepeated(t *testing.T) {
 func TestAHeldRecordOfAnotherEngineIsGivenAwayWithoutAnAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newFakeLog()
-		l.fill(2, 1)
+		l := filled(2, 1)
 		l.seal()
 		far := time.Now().Add(time.Hour).UnixMilli()
 		start := []protocol.Position{{Failing: []protocol.Failing{{Offset: 0, Attempts: 2, Since: 7, Due: far, Pause: 3_600_000}}}}
@@ -251,8 +245,7 @@ func TestTheLastAttemptCountsWhenItsRecordIsTaken(t *testing.T) {
 			{later{time.Second}, []string{"0/1 at 0s", "0/2 at 1s", "0/3 at 2s", "0/3 at 1m0s"}, 2},
 			{final{}, []string{"0/1 at 0s", "0/1 at 1m0s"}, 0},
 		} {
-			l := newFakeLog()
-			l.fill(1, 1)
+			l := filled(1, 1)
 			f := &failing{began: time.Now(), err: c.err}
 			down := true
 			var given []int

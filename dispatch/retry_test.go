@@ -18,8 +18,7 @@ import (
 func TestAFailingRecordIsTriedAgainWithGrowingPausesBeforeItsFollowers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newFakeLog()
-		l.fill(30, 3)
+		l := filled(30, 3)
 		var mu sync.Mutex
 		var at []time.Duration
 		var calls []string
@@ -36,7 +35,7 @@ func TestAFailingRecordIsTriedAgainWithGrowingPausesBeforeItsFollowers(t *testin
 			}
 			return nil
 		}})
-		stop := launch(t, e)
+		launch(t, e)
 		synctest.Wait()
 		if s := e.Stats(); s.InFlight != 9 || s.Retrying != 1 || s.Failed != 1 || s.Finished != 21 {
 			t.Errorf("after the first failure: %+v", s)
@@ -55,7 +54,6 @@ func TestAFailingRecordIsTriedAgainWithGrowingPausesBeforeItsFollowers(t *testin
 				t.Errorf("pause %d was %s; expected %s to %s", i, d, full/2, full)
 			}
 		}
-		drain(t, e, stop)
 	})
 }
 
@@ -76,8 +74,7 @@ func TestRetryPausesDoubleUpToTheirMaximum(t *testing.T) {
 func TestGivingUpFinishesARecordOnlyWhenThePolicySaysSo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newFakeLog()
-		l.fill(2, 1)
+		l := filled(2, 1)
 		asked, handled := 0, 0
 		boom := errors.New("boom")
 		e := mustNew(t, Config{Inputs: l.input(), Handler: func(_ context.Context, r *Record) error {
@@ -95,7 +92,7 @@ func TestGivingUpFinishesARecordOnlyWhenThePolicySaysSo(t *testing.T) {
 			}
 			return nil
 		}})
-		stop := launch(t, e)
+		launch(t, e)
 		rest(time.Minute)
 		if asked != 2 || handled != 4 {
 			t.Errorf("asked %d times, handled %d times", asked, handled)
@@ -103,15 +100,13 @@ func TestGivingUpFinishesARecordOnlyWhenThePolicySaysSo(t *testing.T) {
 		if p := e.Progress().Positions[0]; p.Next != 2 {
 			t.Errorf("progress %+v", p)
 		}
-		drain(t, e, stop)
 	})
 }
 
 func TestAPanicIsAFailureOfTheRecordAndIsLoggedWithItsStack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newFakeLog()
-		l.fill(3, 3)
+		l := filled(3, 3)
 		var out testlog.Buffer
 		e := mustNew(t, Config{Inputs: l.input(), Logger: out.Logger(), Handler: func(_ context.Context, r *Record) error {
 			if r.Offset == 1 && r.Attempt == 1 {
@@ -134,20 +129,18 @@ func TestAPanicIsAFailureOfTheRecordAndIsLoggedWithItsStack(t *testing.T) {
 func TestAHandlerThatEndsItsGoroutineIsAFailureOfTheRecord(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newFakeLog()
-		l.fill(1000, 10)
+		l := filled(1000, 10)
 		e := mustNew(t, Config{Inputs: l.input(), Handler: func(_ context.Context, r *Record) error {
 			if r.Offset%100 == 50 && r.Attempt == 1 {
 				runtime.Goexit()
 			}
 			return nil
 		}})
-		stop := launch(t, e)
+		launch(t, e)
 		rest(time.Minute)
 		if p := e.Progress().Positions[0]; p.Next != 1000 || e.Stats().Failed != 10 {
 			t.Errorf("progress %+v, %+v", p, e.Stats())
 		}
-		drain(t, e, stop)
 	})
 }
 
@@ -171,7 +164,7 @@ func TestAPoisonKeyTakesBoundedMemoryAndLetsOthersPass(t *testing.T) {
 			}
 			return nil
 		}, Concurrency: 1})
-		stop := launch(t, e)
+		launch(t, e)
 		rest(time.Second)
 		// 600 followers of 1.3 KiB fit, the reads that brought them (30 MB) do not.
 		if s := e.Stats(); s.Finished != 30000-600 || s.InFlight != 600 {
@@ -180,15 +173,13 @@ func TestAPoisonKeyTakesBoundedMemoryAndLetsOthersPass(t *testing.T) {
 		if most > limit*3/2 {
 			t.Errorf("%d bytes were in flight; the bound is %d", most, limit)
 		}
-		drain(t, e, stop)
 	})
 }
 
 func TestPeopleAreToldWhenFailingKeysStopTheReading(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newFakeLog()
-		l.fill(1000, 2)
+		l := filled(1000, 2)
 		var out testlog.Buffer
 		var well atomic.Bool
 		e := mustNew(t, Config{Inputs: l.input(), MaxInFlight: 100, Logger: out.Logger(), Handler: func(_ context.Context, r *Record) error {
@@ -197,7 +188,7 @@ func TestPeopleAreToldWhenFailingKeysStopTheReading(t *testing.T) {
 			}
 			return nil
 		}})
-		stop := launch(t, e)
+		launch(t, e)
 		rest(time.Minute)
 		if n := strings.Count(out.String(), "nothing more is read"); n != 1 || !strings.Contains(out.String(), "failing=1") {
 			t.Errorf("told %d times: %s", n, out.String())
@@ -207,6 +198,5 @@ func TestPeopleAreToldWhenFailingKeysStopTheReading(t *testing.T) {
 		if p := e.Progress().Positions[0]; p.Next != 1000 || strings.Count(out.String(), "reading goes on") != 1 {
 			t.Errorf("progress %+v, log %s", p, out.String())
 		}
-		drain(t, e, stop)
 	})
 }

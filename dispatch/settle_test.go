@@ -14,8 +14,7 @@ func TestThatARecordIsFinishedIsTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				l := newFakeLog()
-				l.fill(1, 1)
+				l := filled(1, 1)
 				var told atomic.Bool
 				var owed *Later
 				done := make(chan struct{})
@@ -28,7 +27,7 @@ func TestThatARecordIsFinishedIsTold(t *testing.T) {
 					<-done
 					return nil
 				}})
-				stop := launch(t, e)
+				launch(t, e)
 				synctest.Wait()
 				told.Store(false)
 				before := e.Version()
@@ -41,7 +40,6 @@ func TestThatARecordIsFinishedIsTold(t *testing.T) {
 				if !told.Load() || e.Version() == before {
 					t.Error("a record was finished, and nobody was told that the progress has changed")
 				}
-				drain(t, e, stop)
 			})
 		})
 	}

@@ -20,8 +20,7 @@ import (
 func TestADrainStartsNothingAndKeepsWhatRunningHandlersFinish(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newFakeLog()
-		l.fill(100, 0)
+		l := filled(100, 0)
 		var started atomic.Int32
 		e := mustNew(t, Config{Inputs: l.input(), Concurrency: 4, Handler: func(ctx context.Context, r *Record) error {
 			started.Add(1)
@@ -48,8 +47,7 @@ func TestADrainStartsNothingAndKeepsWhatRunningHandlersFinish(t *testing.T) {
 func TestADrainThatTakesTooLongCancelsHandlersAndKeepsWhatTheyFinish(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newFakeLog()
-		l.fill(2, 2)
+		l := filled(2, 2)
 		e := mustNew(t, Config{Inputs: l.input(), DrainTimeout: time.Second, Handler: func(ctx context.Context, r *Record) error {
 			<-ctx.Done()
 			if !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
@@ -76,8 +74,7 @@ func TestADrainThatTakesTooLongCancelsHandlersAndKeepsWhatTheyFinish(t *testing.
 func TestLostOwnershipCancelsHandlersAndFreezesProgress(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newFakeLog()
-		l.fill(10, 0)
+		l := filled(10, 0)
 		e := mustNew(t, Config{Inputs: l.input(), Handler: func(ctx context.Context, r *Record) error {
 			if r.Offset < 3 {
 				return nil
@@ -108,8 +105,7 @@ func TestOwnershipThatIsLostInADrainEndsTheDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const grace = 2 * time.Second
 		for _, deaf := range []bool{false, true} {
-			l := newFakeLog()
-			l.fill(10, 0)
+			l := filled(10, 0)
 			lost := errors.New("somebody else owns it")
 			causes := make(chan error, 10)
 			e := mustNew(t, Config{Inputs: l.input(), Concurrency: 1, DrainTimeout: time.Hour, AbandonAfter: grace, Handler: func(ctx context.Context, r *Record) error {
@@ -152,8 +148,7 @@ func TestOwnershipThatIsLostInADrainEndsTheDrain(t *testing.T) {
 func TestAHandlerThatIgnoresItsContextIsLeftBehind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newFakeLog()
-		l.fill(1, 0)
+		l := filled(1, 0)
 		e := mustNew(t, Config{Inputs: l.input(), DrainTimeout: time.Second, AbandonAfter: 2 * time.Second, Handler: func(context.Context, *Record) error {
 			time.Sleep(time.Hour)
 			return nil
@@ -177,8 +172,7 @@ func TestAHandlerThatIgnoresItsContextIsLeftBehind(t *testing.T) {
 func TestAHungHandlerGivesTheUnitUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newFakeLog()
-		l.fill(2000, 0)
+		l := filled(2000, 0)
 		e := mustNew(t, Config{Inputs: l.input(), ProgressTimeout: 10 * time.Second, Handler: func(ctx context.Context, r *Record) error {
 			if r.Offset == 1234 {
 				<-ctx.Done()
@@ -200,8 +194,7 @@ func TestAHungHandlerGivesTheUnitUp(t *testing.T) {
 func TestDamageStopsTheUnitAfterWhatCameBefore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newFakeLog()
-		l.fill(500, 5)
+		l := filled(500, 5)
 		l.fault = func(offset int64) error {
 			if offset >= 500 {
 				return &commitlog.CorruptError{Topic: "fake", Offset: offset, Resume: -1}
@@ -228,8 +221,7 @@ func TestDamageStopsTheUnitAfterWhatCameBefore(t *testing.T) {
 func TestReadErrorsThatPassAreWaitedFor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newFakeLog()
-		l.fill(10, 2)
+		l := filled(10, 2)
 		back := time.Now().Add(5 * time.Minute)
 		l.fault = func(int64) error {
 			if time.Now().Before(back) {
@@ -238,12 +230,11 @@ func TestReadErrorsThatPassAreWaitedFor(t *testing.T) {
 			return nil
 		}
 		e := mustNew(t, Config{Inputs: l.input(), Handler: func(context.Context, *Record) error { return nil }})
-		stop := launch(t, e)
+		launch(t, e)
 		rest(6 * time.Minute)
 		if p := e.Progress().Positions[0]; p.Next != 10 || l.reads > 40 {
 			t.Errorf("progress %+v after %d reads", p, l.reads)
 		}
-		drain(t, e, stop)
 	})
 }
 
@@ -257,7 +248,7 @@ func TestPeopleAreToldAgainOfAReadThatKeepsFailing(t *testing.T) {
 			Inputs: l.input(), Handler: func(context.Context, *Record) error { return nil },
 			Retry: Retry{Initial: time.Second, Max: time.Second}, Logger: out.Logger(),
 		})
-		stop := launch(t, e)
+		launch(t, e)
 		rest(time.Second)
 		var broken atomic.Bool
 		broken.Store(true)
@@ -287,7 +278,6 @@ func TestPeopleAreToldAgainOfAReadThatKeepsFailing(t *testing.T) {
 		if p := e.Progress().Positions[0]; p.Next != 1 || strings.Count(out.String(), "reading works again") != 1 {
 			t.Errorf("progress %+v: %s", p, out.String())
 		}
-		drain(t, e, stop)
 	})
 }
 
@@ -310,8 +300,7 @@ func TestATrimmedPositionFailsUnlessThePolicyMovesIt(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				l := newFakeLog()
-				l.fill(100, 2)
+				l := filled(100, 2)
 				l.trim(20)
 				handled := 0
 				e := mustNew(t, Config{Inputs: l.input(), Start: c.start, OutOfRange: c.policy, Concurrency: 1, Handler: func(context.Context, *Record) error {
@@ -337,15 +326,14 @@ func TestATrimmedPositionFailsUnlessThePolicyMovesIt(t *testing.T) {
 func TestAPauseStartsNothingAndAResumeGoesOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newFakeLog()
-		l.fill(1000, 0)
+		l := filled(1000, 0)
 		var handled atomic.Int32
 		e := mustNew(t, Config{Inputs: l.input(), Concurrency: 2, Handler: func(context.Context, *Record) error {
 			time.Sleep(time.Millisecond)
 			handled.Add(1)
 			return nil
 		}})
-		stop := launch(t, e)
+		launch(t, e)
 		rest(100*time.Millisecond + 500*time.Microsecond)
 		e.Pause()
 		rest(time.Hour)
@@ -357,7 +345,6 @@ func TestAPauseStartsNothingAndAResumeGoesOn(t *testing.T) {
 		if n := handled.Load(); n != 1000 {
 			t.Errorf("%d were handled at the end", n)
 		}
-		drain(t, e, stop)
 	})
 }
 
@@ -377,15 +364,13 @@ func TestADrainBeforeRunEndsItAtOnce(t *testing.T) {
 func TestASealedPartitionIsNotAskedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newFakeLog()
-		l.fill(10, 2)
+		l := filled(10, 2)
 		l.seal()
 		e := mustNew(t, Config{Inputs: l.input(), Handler: func(context.Context, *Record) error { return nil }})
-		stop := launch(t, e)
+		launch(t, e)
 		rest(time.Hour)
 		if p := e.Progress().Positions[0]; p.Next != 10 || l.reads > 5 {
 			t.Errorf("progress %+v after %d reads", p, l.reads)
 		}
-		drain(t, e, stop)
 	})
 }

@@ -20,8 +20,7 @@ func (noAttemptError) Uncounted() (time.Duration, bool) { return 0, true }
 func TestAnAttemptThatDoesNotCountLeavesTheRecordAsItWas(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newFakeLog()
-		l.fill(40, 4)
+		l := filled(40, 4)
 		var mu sync.Mutex
 		tries, taken := map[int64]int{}, map[string][]int64{}
 		e := mustNew(t, Config{
@@ -43,7 +42,7 @@ func TestAnAttemptThatDoesNotCountLeavesTheRecordAsItWas(t *testing.T) {
 				return nil
 			},
 		})
-		stop := launch(t, e)
+		launch(t, e)
 		rest(time.Minute)
 		for k := range 4 {
 			if got := taken[fmt.Sprintf("k%d", k)]; len(got) != 10 || !slices.IsSorted(got) {
@@ -53,7 +52,6 @@ func TestAnAttemptThatDoesNotCountLeavesTheRecordAsItWas(t *testing.T) {
 		if s := e.Stats(); s.Failed != 0 {
 			t.Errorf("%d attempts failed", s.Failed)
 		}
-		drain(t, e, stop)
 	})
 }
 
@@ -61,8 +59,7 @@ func TestAnAttemptThatDoesNotCountLeavesTheRecordAsItWas(t *testing.T) {
 func TestAnAttemptThatDoesNotCountKeepsTheFailuresOfBefore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newFakeLog()
-		l.fill(1, 1)
+		l := filled(1, 1)
 		var tries []int
 		var asked []time.Time
 		e := mustNew(t, Config{
@@ -80,12 +77,11 @@ func TestAnAttemptThatDoesNotCountKeepsTheFailuresOfBefore(t *testing.T) {
 				return nil
 			},
 		})
-		stop := launch(t, e)
+		launch(t, e)
 		rest(time.Minute)
 		if want := []int{1, 2, 2, 2, 3}; !slices.Equal(tries, want) || len(asked) != 2 || asked[1].Sub(asked[0]) < 50*time.Millisecond {
 			t.Errorf("attempts %v, asked at %v; expected %v, and twice, with a pause", tries, asked, want)
 		}
-		drain(t, e, stop)
 	})
 }
 
@@ -93,8 +89,7 @@ func TestAnAttemptThatDoesNotCountKeepsTheFailuresOfBefore(t *testing.T) {
 func TestOfAPausedEngineOneRecordIsTriedAtATimeOfAnotherKeyEachTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newFakeLog()
-		l.fill(2000, 4)
+		l := filled(2000, 4)
 		var mu sync.Mutex
 		var all []string
 		down := true
@@ -113,7 +108,7 @@ func TestOfAPausedEngineOneRecordIsTriedAtATimeOfAnotherKeyEachTime(t *testing.T
 			return slices.Clone(all)
 		}
 		e.Pause()
-		stop := launch(t, e)
+		launch(t, e)
 		rest(time.Hour)
 		if e.TryOne() || len(tried()) > 0 {
 			t.Errorf("nothing was read, and %v were tried", tried())
@@ -139,6 +134,5 @@ func TestOfAPausedEngineOneRecordIsTriedAtATimeOfAnotherKeyEachTime(t *testing.T
 		if n := len(tried()); n != 2006 {
 			t.Errorf("%d were tried in the end", n)
 		}
-		drain(t, e, stop)
 	})
 }

@@ -11,9 +11,8 @@ import (
 )
 
 const (
-	maxSets    = 64
-	lastMillis = 253_402_300_799_999                // the end of the year 9999: later times have no form that others read
-	setIDs     = "abcdefghijklmnopqrstuvwxyz234567" // of rand.Text, in small letters
+	maxSets = 64
+	setIDs  = "abcdefghijklmnopqrstuvwxyz234567" // of rand.Text, in small letters
 )
 
 // ErrDamaged says that a definition can't be used: it is damaged, or a newer version wrote it.
@@ -54,10 +53,7 @@ func (d *Document) decode(e registry.Entry) error {
 	if d.Format < documentFormat || prefix+d.Name != e.Key {
 		return fmt.Errorf("a subscription %.80q of format %d; this version reads format %d", d.Name, d.Format, documentFormat)
 	}
-	if d.Damaged != "" {
-		return fmt.Errorf("it says of itself that it is damaged: %.40q", d.Damaged)
-	}
-	if err := errors.Join(d.validate(), d.checkState(), d.checkTimes(), checkSets(d.Sets)); err != nil {
+	if err := errors.Join(d.validate(), d.checkState(), checkSets(d.Sets)); err != nil {
 		return errors.New(err.Error()) // not the caller's input
 	}
 	return nil
@@ -68,16 +64,6 @@ func (d *Document) checkState() error {
 		return nil
 	}
 	return fmt.Errorf("state %.20q; expected %s, %s or %s", d.State, creating, ready, deleting)
-}
-
-func (d *Document) checkTimes() error {
-	if moment := func(ms int64) bool { return ms >= 0 && ms <= lastMillis }; !moment(d.Created) || d.Paused != nil && !moment(d.Paused.Since) {
-		return fmt.Errorf("a time before 1970 or after 9999: made at %d ms, paused %+v", d.Created, d.Paused)
-	}
-	if d.Paused != nil && len(d.Paused.Reason) > maxReasonBytes {
-		return fmt.Errorf("the reason of its pause has %d bytes; expected at most %d", len(d.Paused.Reason), maxReasonBytes)
-	}
-	return nil
 }
 
 func isSetID(id string) bool { return len(id) == setIDBytes && strings.Trim(id, setIDs) == "" }

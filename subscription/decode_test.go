@@ -22,59 +22,18 @@ func decoded(value string) (*Document, error) {
 	return decodeDocument(registry.Entry{Key: prefix + "x", Value: []byte(value)})
 }
 
-func TestADefinitionThatNobodyCanHaveMadeIsRefused(t *testing.T) {
-	t.Parallel()
-	if _, err := decoded(sound); err != nil {
-		t.Fatal(err)
-	}
-	for was, is := range map[string]string{
-		`"shards":4`:             `"shards":1099511627776`,
-		`"shards":4,`:            `"shards":0,`,
-		`"id":"abcdefg2"`:        `"id":"other.00"`,
-		`"abcdefg2"`:             `"abc"`,
-		`"active"`:               `"passive"`,
-		`"state":"ready"`:        `"state":"\u001b[2J"`,
-		`"dead_letters":"block"`: `"dead_letters":"hold"`,
-		`"order":"key"`:          `"order":"some"`,
-		`"from":"earliest"`:      `"from":"-5m"`,
-		`"initial_ms":1000`:      `"initial_ms":0`,
-		`"max_ms":60000`:         `"max_ms":9223372036854775807`,
-		`"hold_ms":-1`:           `"hold_ms":31536000001`,
-		`"max_attempts":10`:      `"max_attempts":0`,
-		`"topic":"t"`:            `"topic":"a..b"`,
-		`"name":"x"`:             `"name":"y"`,
-		`"sets":[`:               `"sets":[],"none":[`,
-		`"max_ms":60000,`:        `"max_ms":31536000001,`,
-		`_ms":-1`:                `_ms":-2`,
-		`"hold_ms":-1,`:          `"hold_ms":-9223372036854775808,`, // a thousand years when it is turned into a duration
-		`"max_attempts":10}`:     `"max_attempts":1048577}`,
-		`"created":1`:            `"created":-1`,
-		`"created":1}`:           `"created":253402300800000}`,
-		`,"created":1`:           `,"paused":{"since":9223372036854775807},"created":1`,
-		`"set":0`:                `"set":7`,
-		`[{"set":0,`:             `[{"set":0,"id":"abcdefg2","shards":4,"state":"active"},{"set":1,`,
-	} {
-		forged := strings.Replace(sound, was, is, 1)
-		if forged == sound {
-			t.Fatalf("%s is not in the document", was)
-		}
-		if d, err := decoded(forged); !errors.Is(err, fault.Corrupt) || !strings.Contains(err.Error(), `"subscriptions/x"`) {
-			t.Errorf("%s: %+v, %v; expected fault.Corrupt and the name of the key", is, d, err)
-		} else if strings.ContainsRune(err.Error(), 0x1b) {
-			t.Errorf("%s: the error %q has its escapes", is, err)
-		}
-	}
-}
+// turned is a definition in the middle of a reshard, after an earlier one; reset one in the middle of a reset.
+var (
+	turned = strings.NewReplacer(
+		`[{"set":0,"id":"abcdefg2","shards":4,"state":"active"}]`,
+		`[{"set":0,"id":"abcdefg2","shards":4,"state":"retired"},{"set":3,"id":"abcdefg3","shards":2,"state":"closing","since":5,"pause_ms":7},`+
+			`{"set":4,"id":"abcdefg4","shards":3,"state":"active","since":5}]`).Replace(sound)
+	reset = strings.Replace(turned, `"active","since":5`, `"active","since":5,"starts":[-1,7,0],"shed":true`, 1)
+)
 
-// turned is a definition in the middle of a turn, after an earlier one.
-var turned = strings.NewReplacer(
-	`[{"set":0,"id":"abcdefg2","shards":4,"state":"active"}]`,
-	`[{"set":0,"id":"abcdefg2","shards":4,"state":"retired"},{"set":3,"id":"abcdefg3","shards":2,"state":"closing","since":5,"pause_ms":7},`+
-		`{"set":4,"id":"abcdefg4","shards":3,"state":"active","since":5}]`).Replace(sound)
-
-func TestShardSetsThatNoTurnCanHaveLeftAreRefused(t *testing.T) {
+func TestDocumentIsReadInEachState(t *testing.T) {
 	t.Parallel()
-	d, err := decoded(turned)
+	d, err := decoded(reset)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,58 +44,53 @@ func TestShardSetsThatNoTurnCanHaveLeftAreRefused(t *testing.T) {
 	if as := d.As(was); as.Set().ID != "abcdefg3" || as.Before().Set().ID != "abcdefg2" || as.Life() != d.Life() || as.Group() != "x..abcdefg3" {
 		t.Errorf("its last set but one is %+v", as)
 	}
-	for was, is := range map[string]string{
-		`"set":3`:             `"set":0`,
-		`"set":4`:             `"set":3`,
-		`"abcdefg4"`:          `"abcdefg3"`,
-		`"retired"`:           `"active"`,
-		`"state":"closing"`:   `"state":"active"`,
-		`"active","since":5`:  `"making","since":5`,
-		`"closing","since":5`: `"closing","since":-5`,
-		`"pause_ms":7`:        `"pause_ms":-7`,
-		`"shards":3`:          `"shards":0`,
-		`"since":5}]`:         `"since":5},{"set":5,"id":"abcdefg5","shards":2,"state":"making"}]`,
-	} {
-		forged := strings.Replace(turned, was, is, 1)
-		if forged == turned {
-			t.Fatalf("%s is not in the document", was)
-		}
-		if d, err := decoded(forged); !errors.Is(err, fault.Corrupt) {
-			t.Errorf("%s: %+v, %v; expected fault.Corrupt", is, d, err)
+	set := d.Set()
+	for p, want := range []int64{-1, 7, 0, -1} {
+		if at, ok := set.Start(p); ok != (want >= 0) || ok && at != want {
+			t.Errorf("it begins at %d, %t in partition %d; expected %d", at, ok, p, want)
 		}
 	}
 }
 
-// reset is a definition in the middle of a reset.
-var reset = strings.NewReplacer(`"active","since":5`, `"active","since":5,"starts":[-1,7,0],"shed":true`).Replace(turned)
-
-func TestAResetThatNobodyCanHaveMadeIsRefused(t *testing.T) {
+func TestDamagedDocumentIsNamed(t *testing.T) {
 	t.Parallel()
-	d, err := decoded(reset)
-	if err != nil {
-		t.Fatal(err)
-	}
-	set := d.Set()
-	if at, ok := set.Start(1); !ok || at != 7 {
-		t.Errorf("it begins at %d, %t in partition 1", at, ok)
-	}
-	for _, p := range []int{0, 3} {
-		if at, ok := set.Start(p); ok {
-			t.Errorf("it begins at %d in partition %d, which was not reset", at, p)
-		}
-	}
-	for was, is := range map[string]string{
-		`"starts":[-1,7,0],`: ``,
-		`[-1,7,0]`:           `[]`,
-		`-1,7`:               `-2,7`,
-		`"starts":[-1,7,0]`:  `"starts":[0` + strings.Repeat(",0", commitlog.MaxPartitions) + `]`,
+	for whole, changes := range map[string]map[string]string{
+		sound: {
+			`"shards":4`:             `"shards":1099511627776`,
+			`"shards":4,`:            `"shards":0,`,
+			`"abcdefg2"`:             `"abc"`,
+			`"active"`:               `"passive"`,
+			`"state":"ready"`:        `"state":"\u001b[2J"`,
+			`"dead_letters":"block"`: `"dead_letters":"hold"`,
+			`"order":"key"`:          `"order":"some"`,
+			`"from":"earliest"`:      `"from":"-5m"`,
+			`"initial_ms":1000`:      `"initial_ms":0`,
+			`"max_ms":60000,`:        `"max_ms":31536000001,`,
+			`"hold_ms":-1,`:          `"hold_ms":-9223372036854775808,`, // a thousand years when it is turned into a duration
+			`"max_attempts":10`:      `"max_attempts":0`,
+			`"topic":"t"`:            `"topic":"a..b"`,
+			`"name":"x"`:             `"name":"y"`,
+			`"sets":[`:               `"sets":[],"none":[`,
+			`"set":0`:                `"set":7`,
+		},
+		turned: {
+			`"set":3`:            `"set":0`,
+			`"abcdefg4"`:         `"abcdefg3"`,
+			`"retired"`:          `"active"`,
+			`"state":"closing"`:  `"state":"active"`,
+			`"active","since":5`: `"making","since":5`,
+			`"shards":2,"state"`: `"shards":1099511627776,"state"`,
+			`"since":5}]`:        `"since":5},{"set":5,"id":"abcdefg5","shards":2,"state":"making"}]`,
+		},
 	} {
-		forged := strings.Replace(reset, was, is, 1)
-		if forged == reset {
-			t.Fatalf("%s is not in the document", was)
-		}
-		if d, err := decoded(forged); !errors.Is(err, fault.Corrupt) {
-			t.Errorf("%.40s: %+v, %v; expected fault.Corrupt", is, d, err)
+		for was, is := range changes {
+			damaged := strings.Replace(whole, was, is, 1)
+			if damaged == whole {
+				t.Fatalf("%s is not in the document", was)
+			}
+			if d, err := decoded(damaged); !errors.Is(err, fault.Corrupt) || !strings.Contains(err.Error(), `"subscriptions/x"`) || strings.ContainsRune(err.Error(), 0x1b) {
+				t.Errorf("%s: %+v, %v; expected fault.Corrupt and the name of the key, without escapes", is, d, err)
+			}
 		}
 	}
 }
@@ -187,17 +141,5 @@ func TestADefinitionOfANewerVersionIsToldFromADamagedOne(t *testing.T) {
 	}
 	if _, err := decoded(strings.Replace(sound, `"format":1`, `"format":0`, 1)); !errors.Is(err, ErrDamaged) || errors.Is(err, ErrNewer) {
 		t.Errorf("%v; expected ErrDamaged", err)
-	}
-}
-
-// A set that delivers no more is gone through as the others are.
-func TestNoSetOfADefinitionHasMoreShardsThanAnyTopic(t *testing.T) {
-	t.Parallel()
-	turned := strings.Replace(sound, `"sets":[{"set":0,`, `"sets":[{"set":0,"id":"abcdefg3","shards":4,"state":"closing"},{"set":1,`, 1)
-	if _, err := decoded(turned); err != nil {
-		t.Fatal(err)
-	}
-	if d, err := decoded(strings.Replace(turned, `"shards":4`, `"shards":1099511627776`, 1)); !errors.Is(err, fault.Corrupt) {
-		t.Errorf("%+v, %v; expected fault.Corrupt", d, err)
 	}
 }

@@ -93,7 +93,7 @@ type Document struct {
 	Created     int64       `json:"created"` // Unix ms
 	Paused      *Pause      `json:"paused,omitempty"`
 	// Damaged says why a listed definition can't be used: it has only a name then. "": it can be used.
-	Damaged string `json:"damaged,omitempty"`
+	Damaged string `json:"-"`
 
 	newer bool // see Newer
 }

@@ -68,11 +68,7 @@ func (c *Subscriptions) Order(ctx context.Context, name string, opts *Choice, ve
 
 // deliverable returns what is in the way of an order.
 func deliverable(l *entry, verb core.Verb) error {
-	switch {
-	case verb != core.Redrive && verb != core.Edit:
-	case l.ID.Round >= core.MaxRound:
-		return fmt.Errorf("was delivered again as often as it can be, and can only be discarded: %w", fault.Conflict)
-	case l.Lost != nil:
+	if l.Lost != nil && (verb == core.Redrive || verb == core.Edit) {
 		return fmt.Errorf("can't be delivered again, only discarded: %w: %w", fault.Conflict, l.Lost)
 	}
 	return nil

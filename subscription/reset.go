@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/ringfence/ringfence/api"
-	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/consumer"
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/group/protocol"
@@ -38,9 +37,6 @@ func (c *Catalog) PlanReset(ctx context.Context, name string) (*Document, error)
 func (c *Catalog) Reset(ctx context.Context, d *Document, storage, shards int, starts []int64, shed bool) (*Document, error) {
 	next := d.nextSet(shards, storage)
 	next.Starts, next.Shed = starts, shed
-	if !soundStarts(&next) {
-		return nil, fmt.Errorf("subscription %q can't begin at the offsets %v: %w", d.Name, starts, fault.Invalid)
-	}
 	return c.change(ctx, d.Name, func(now *Document) (bool, error) {
 		if _, err := c.mayTurn(ctx, now); err != nil {
 			return false, err
@@ -51,14 +47,6 @@ func (c *Catalog) Reset(ctx context.Context, d *Document, storage, shards int, s
 		now.Sets = append(now.Sets, next)
 		return true, nil
 	})
-}
-
-// soundStarts reports whether a reset can have made the starts of a set.
-func soundStarts(s *Set) bool {
-	if s.Starts == nil {
-		return !s.Shed
-	}
-	return len(s.Starts) > 0 && len(s.Starts) <= commitlog.MaxPartitions && !slices.ContainsFunc(s.Starts, func(at int64) bool { return at < AsItWas })
 }
 
 // Start returns the offset at which a reset makes the set begin in a partition; false: it begins where

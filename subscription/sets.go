@@ -146,10 +146,6 @@ func checkSets(sets []Set) error {
 			return fmt.Errorf("shard set %s of %d shards; expected 1 to %d", s.ID, s.Shards, commitlog.MaxPartitions)
 		case at < place:
 			return fmt.Errorf("shard set %s is %.20q in place %d", s.ID, s.State, i)
-		case s.Since < 0 || s.Since > lastMillis || s.Pause < 0 || s.Pause > lastMillis:
-			return fmt.Errorf("shard set %s has a time before 1970 or after 9999", s.ID)
-		case !soundStarts(&s):
-			return fmt.Errorf("shard set %s begins at %d offsets that no reset gives", s.ID, len(s.Starts))
 		}
 		seen[s.ID], last, place = true, s.Set, at
 		count[s.State]++

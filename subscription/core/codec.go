@@ -23,22 +23,18 @@ const (
 
 	MaxOrderingKey = 1024 // bytes of one that is not the key of its record
 
-	// MaxAttempts bounds the attempts at a record, and MaxRound its rounds: one more could not be read.
-	MaxAttempts = 1 << 30
-	MaxRound    = 1 << 30
-
-	MaxTime  = 1<<53 - 1     // milliseconds before or after 1970: sums and differences of two stay exact
-	MaxEpoch = 1<<53 - 1<<21 // below the highest that registries give: a shard is claimed above what its journal has
+	MaxAttempts = 1 << 30 // at a record: one more could not be read
+	maxRound    = 1 << 30
 )
 
 // Encode returns the stored form of r, for a header of a record whose key is carried. If that is also the key of r,
-// which may be large, the stored form leaves it out. Times, attempts and texts beyond their bounds are cut to them:
+// which may be large, the stored form leaves it out. Attempts and texts beyond their bounds are cut to them:
 // Decode reads whatever was encoded, or the shard that wrote it would never start again.
 func Encode(r *Record, carried []byte) []byte {
 	w := writer{b: make([]byte, 0, 64+len(r.Key)+len(r.Answer)+8*len(r.IDs))}
 	w.b = append(w.b, format, byte(r.Kind))
 	w.text(r.Set, MaxSet)
-	w.time(r.At)
+	w.num(r.At)
 	if r.Kind == Order {
 		w.text(r.Order, MaxMember)
 		w.b = append(w.b, byte(r.Verb))
@@ -66,8 +62,8 @@ func Encode(r *Record, carried []byte) []byte {
 	}
 	if r.Kind == Park || r.Kind == Dead || r.Kind == Try {
 		w.num(int64(max(0, min(r.Attempts, MaxAttempts))))
-		w.time(r.Due)
-		w.time(r.Since)
+		w.num(r.Due)
+		w.num(r.Since)
 		w.text(r.Answer, MaxAnswer)
 	}
 	if r.Kind == Dead {
@@ -90,7 +86,7 @@ func Decode(b, key []byte) (*Record, error) {
 		d.fail("a kind of 0")
 	}
 	r.Set = d.text(MaxSet)
-	r.At = d.time()
+	r.At = d.num()
 	if r.Kind == Order {
 		r.Order = d.text(MaxMember)
 		r.Verb = Verb(d.byte(byte(verbs) - 1))
@@ -106,9 +102,6 @@ func Decode(b, key []byte) (*Record, error) {
 		return r, d.end()
 	}
 	r.By = Tenure{Epoch: d.num(), Run: d.unsigned(), Token: d.unsigned()}
-	if r.By.Epoch < 0 || r.By.Epoch > MaxEpoch {
-		d.fail(fmt.Sprintf("epoch %d; expected 0 to %d", r.By.Epoch, int64(MaxEpoch)))
-	}
 	r.Seq = d.unsigned()
 	if r.Kind == Fence {
 		r.Member = d.text(MaxMember)
@@ -121,7 +114,7 @@ func Decode(b, key []byte) (*Record, error) {
 	}
 	if r.Kind == Park || r.Kind == Dead || r.Kind == Try {
 		r.Attempts = d.count(MaxAttempts)
-		r.Due, r.Since = d.time(), d.time()
+		r.Due, r.Since = d.num(), d.num()
 		r.Answer = d.text(MaxAnswer)
 	}
 	if r.Kind == Dead {
@@ -136,8 +129,6 @@ func Decode(b, key []byte) (*Record, error) {
 type writer struct{ b []byte }
 
 func (w *writer) num(n int64) { w.b = binary.AppendVarint(w.b, n) }
-
-func (w *writer) time(ms int64) { w.num(max(-MaxTime, min(ms, MaxTime))) }
 
 func (w *writer) text(s string, limit int) {
 	s = cut(s, limit)
@@ -246,16 +237,6 @@ func (d *reader) num() int64 {
 	return v
 }
 
-// time reads a valid time.
-func (d *reader) time() int64 {
-	v := d.num()
-	if v < -MaxTime || v > MaxTime {
-		d.fail("a time out of its bounds")
-		return 0
-	}
-	return v
-}
-
 // count reads a number from 0 to limit.
 func (d *reader) count(limit int) int {
 	v := d.num()
@@ -278,7 +259,7 @@ func (d *reader) text(limit int) string {
 }
 
 func (d *reader) id() ID {
-	id := ID{Origin: Origin{Storage: int32(d.count(1 << 20)), Partition: int32(d.count(1 << 20)), Offset: d.num()}, Round: d.count(MaxRound)}
+	id := ID{Origin: Origin{Storage: int32(d.count(1 << 20)), Partition: int32(d.count(1 << 20)), Offset: d.num()}, Round: d.count(maxRound)}
 	if id.Offset < 0 {
 		d.fail("a negative offset")
 	}

@@ -23,10 +23,7 @@ func (v Verb) ends() bool { return v == Discard || v == Pass }
 
 // takes reports whether an order is about a dead letter as it is now.
 func (r *Record) takes(it *item, id ID) bool {
-	switch {
-	case it == nil || it.id() != id || !it.dead || it.order != 0 || r.Verb == 0:
-		return false
-	case r.Verb.again() && id.Round >= MaxRound: // none of ours made so many
+	if it == nil || it.id() != id || !it.dead || it.order != 0 || r.Verb == 0 {
 		return false
 	}
 	key := it.state.key()

@@ -211,8 +211,6 @@ func (s *State) Read(place int64, r *Record) {
 		if own {
 			s.landed(r.Seq)
 		}
-	case own && len(s.flight) > 0 && r.Seq >= s.flight[0].Seq:
-		s.stop(s.level) // another writer used our name, and nothing of ours counts any more
 	}
 }
 

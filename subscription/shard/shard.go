@@ -12,7 +12,6 @@ import (
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/group/protocol"
-	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
@@ -171,9 +170,6 @@ func (s *Shard) Started() <-chan struct{} { return s.started }
 // It joins what it started.
 func (s *Shard) Run(ctx context.Context) error {
 	defer close(s.over)
-	if s.cfg.Epoch > core.MaxEpoch {
-		return fmt.Errorf("subscription %q, shard %d: epoch %d; its journal can have %d at most: %w", s.cfg.Name, s.cfg.Shard, s.cfg.Epoch, int64(core.MaxEpoch), fault.Corrupt)
-	}
 	inner, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	s.mu.Lock()

@@ -53,12 +53,3 @@ func FuzzFinal(f *testing.F) {
 		}
 	})
 }
-
-func TestAnEndThatNoShardCanHaveWrittenIsRefused(t *testing.T) {
-	t.Parallel()
-	for _, forged := range forgedFinals {
-		if f, err := decodeFinal([]byte(forged)); !errors.Is(err, fault.Corrupt) {
-			t.Errorf("%s: %+v, %v; expected fault.Corrupt", forged, f, err)
-		}
-	}
-}
