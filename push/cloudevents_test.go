@@ -1,7 +1,6 @@
 package push_test
 
 import (
-	"context"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/admin"
-	"github.com/ringfence/ringfence/push"
 )
 
 var attributeName = regexp.MustCompile(`^[a-z0-9]{1,20}$`)
@@ -73,11 +71,7 @@ func TestASubscriptionSaysWhetherItsRequestsAreCloudEvents(t *testing.T) {
 		must(t, err)
 	}
 	produce(t, rf, "payments", "Euro € 50%", "1")
-	ctx, cancel := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer cancel()
-	wg.Go(func() { must(t, push.Serve(ctx, rf, &push.ServeOptions{Config: push.Config{AllowNet: loopback}})) })
+	daemon(t, rf)
 	eventually(t, "both", func() bool {
 		mu.Lock()
 		defer mu.Unlock()

@@ -1,11 +1,7 @@
 package push_test
 
 import (
-	"context"
 	"errors"
-	"net/http"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,29 +16,14 @@ func TestAnEndpointGetsNoMoreAtOnceThanItMay(t *testing.T) {
 	t.Parallel()
 	rf := client(t)
 	must(t, rf.EnsureTopic(t.Context(), "payments", ringfence.TopicConfig{Partitions: 2}))
-	var in, free inbox
-	var now, most atomic.Int64
-	at := receiver(t, func(w http.ResponseWriter, r *http.Request) {
-		n := now.Add(1)
-		defer now.Add(-1)
-		m := most.Load()
-		for n > m && !most.CompareAndSwap(m, n) {
-			m = most.Load()
-		}
-		<-time.After(5 * time.Millisecond) // so that more would come meanwhile
-		in.ServeHTTP(w, r)
-	})
+	var free inbox
+	in := crowd{pause: 5 * time.Millisecond}
+	at := receiver(t, in.ServeHTTP)
 	for _, name := range []string{"a", "b", "c"} {
 		subscribed(t, rf, name, at+"/"+name)
 	}
 	subscribed(t, rf, "d", receiver(t, free.ServeHTTP))
-	ctx, cancel := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer cancel()
-	wg.Go(func() {
-		must(t, push.Serve(ctx, rf, &push.ServeOptions{Config: push.Config{AllowNet: loopback}, Endpoints: map[string]push.Limits{at + "/": {Concurrency: 3, Rate: 100_000}}}))
-	})
+	daemonWithin(t, rf, map[string]push.Limits{at + "/": {Concurrency: 3, Rate: 100_000}})
 	for i := range 20 {
 		produce(t, rf, "payments", string(rune('a'+i)), "1")
 	}
@@ -55,8 +36,8 @@ func TestAnEndpointGetsNoMoreAtOnceThanItMay(t *testing.T) {
 		}
 		return true
 	})
-	if most.Load() > 3 || most.Load() < 2 {
-		t.Errorf("%d requests were under way at once; want at most 3, and more than one", most.Load())
+	if in.most.Load() > 3 || in.most.Load() < 2 {
+		t.Errorf("%d requests were under way at once; want at most 3, and more than one", in.most.Load())
 	}
 }
 
@@ -66,18 +47,8 @@ func TestPausedSubscriptionsWidenNoLimit(t *testing.T) {
 	t.Parallel()
 	rf := client(t)
 	must(t, rf.EnsureTopic(t.Context(), "payments", ringfence.TopicConfig{Partitions: 2}))
-	var in inbox
-	var now, most atomic.Int64
-	at := receiver(t, func(w http.ResponseWriter, r *http.Request) {
-		n := now.Add(1)
-		defer now.Add(-1)
-		m := most.Load()
-		for n > m && !most.CompareAndSwap(m, n) {
-			m = most.Load()
-		}
-		<-time.After(20 * time.Millisecond) // so that more would come meanwhile
-		in.ServeHTTP(w, r)
-	})
+	in := crowd{pause: 20 * time.Millisecond}
+	at := receiver(t, in.ServeHTTP)
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		subscribed(t, rf, name, at+"/"+name)
 		if name != "a" {
@@ -85,13 +56,7 @@ func TestPausedSubscriptionsWidenNoLimit(t *testing.T) {
 			must(t, err)
 		}
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer cancel()
-	wg.Go(func() {
-		must(t, push.Serve(ctx, rf, &push.ServeOptions{Config: push.Config{AllowNet: loopback}, Endpoints: map[string]push.Limits{at: {Concurrency: 3}}}))
-	})
+	daemonWithin(t, rf, map[string]push.Limits{at: {Concurrency: 3}})
 	for n := range 5 {
 		for i := range 20 {
 			produce(t, rf, "payments", string(rune('a'+i)), string(rune('1'+n)))
@@ -105,8 +70,8 @@ func TestPausedSubscriptionsWidenNoLimit(t *testing.T) {
 		}
 		return true
 	})
-	if most.Load() != 3 {
-		t.Errorf("%d requests were under way at once; want 3, which the endpoint takes", most.Load())
+	if in.most.Load() != 3 {
+		t.Errorf("%d requests were under way at once; want 3, which the endpoint takes", in.most.Load())
 	}
 }
 

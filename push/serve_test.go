@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,6 +54,22 @@ func (b *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if all := b.took[key]; len(all) == 0 || !slices.Contains(all, value) { // a record may come twice
 		b.took[key] = append(all, value)
 	}
+}
+
+// crowd answers as an inbox, after a pause in which more may come, and says how many came at once at most.
+type crowd struct {
+	inbox
+	pause     time.Duration
+	now, most atomic.Int64
+}
+
+func (c *crowd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	n := c.now.Add(1)
+	defer c.now.Add(-1)
+	for m := c.most.Load(); n > m && !c.most.CompareAndSwap(m, n); m = c.most.Load() {
+	}
+	<-time.After(c.pause)
+	c.inbox.ServeHTTP(w, r)
 }
 
 func (b *inbox) set(refuse func(key, value string) int) {
@@ -98,11 +115,25 @@ func daemon(t *testing.T, rf *ringfence.Client) (stop func()) {
 
 func daemonTelling(t *testing.T, rf *ringfence.Client, log *slog.Logger) (stop func()) {
 	t.Helper()
+	return runs(t, func(ctx context.Context) error {
+		return push.Serve(ctx, rf, &push.ServeOptions{Config: push.Config{AllowNet: loopback, Logger: log}})
+	})
+}
+
+// daemonWithin is daemon with limits of endpoints.
+func daemonWithin(t *testing.T, rf *ringfence.Client, limits map[string]push.Limits) {
+	t.Helper()
+	runs(t, func(ctx context.Context) error {
+		return push.Serve(ctx, rf, &push.ServeOptions{Config: push.Config{AllowNet: loopback}, Endpoints: limits})
+	})
+}
+
+// runs calls f until the test ends, or the returned function is called.
+func runs(t *testing.T, f func(context.Context) error) (stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan error, 1)
-	go func() { // joined by stop
-		over <- push.Serve(ctx, rf, &push.ServeOptions{Config: push.Config{AllowNet: loopback, Logger: log}})
-	}()
+	go func() { over <- f(ctx) }() // joined by stop
 	stop = sync.OnceFunc(func() {
 		cancel()
 		must(t, <-over)

@@ -5,10 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/http"
 	"strconv"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,42 +35,33 @@ func here(t *testing.T, rf *ringfence.Client, name string) *api.EndpointPart {
 	return nil
 }
 
+// sharing delivers one subscription until the test ends.
+func sharing(t *testing.T, rf *ringfence.Client, d *api.Subscription, limits map[string]push.Limits, log *slog.Logger) {
+	t.Helper()
+	e, err := push.For(rf, d, push.Config{AllowNet: loopback})
+	must(t, err)
+	target, end, err := push.Share(t.Context(), rf, d, limits, log)
+	must(t, err)
+	runs(t, func(ctx context.Context) error {
+		defer end()
+		return rf.Subscribe(ctx, d.Name, e.Deliver, &ringfence.SubscribeOptions{Target: target})
+	})
+}
+
 // A process that delivers one subscription leaves the others that go to its endpoint their parts, and has those when
 // they are gone.
 func TestWhoDeliversOneSubscriptionHasItsPartOfTheEndpoint(t *testing.T) {
 	t.Parallel()
 	rf := client(t)
 	must(t, rf.EnsureTopic(t.Context(), "payments", ringfence.TopicConfig{Partitions: 2}))
-	var in inbox
-	var now, most atomic.Int64
-	at := receiver(t, func(w http.ResponseWriter, r *http.Request) {
-		n := now.Add(1)
-		defer now.Add(-1)
-		for m := most.Load(); n > m; m = most.Load() {
-			if most.CompareAndSwap(m, n) {
-				break
-			}
-		}
-		<-time.After(5 * time.Millisecond) // so that more would come meanwhile
-		in.ServeHTTP(w, r)
-	})
+	in := crowd{pause: 5 * time.Millisecond}
+	at := receiver(t, in.ServeHTTP)
 	for _, name := range []string{"a", "b"} {
 		subscribed(t, rf, name, at+"/"+name)
 	}
 	d, err := rf.Admin().GetSubscription(t.Context(), "a")
 	must(t, err)
-	e, err := push.For(rf, d, push.Config{AllowNet: loopback})
-	must(t, err)
-	target, end, err := push.Share(t.Context(), rf, d, map[string]push.Limits{at: {Concurrency: 4, Rate: 1000}, "https://elsewhere": {Rate: 1}}, slog.New(slog.DiscardHandler))
-	must(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer cancel()
-	wg.Go(func() {
-		defer end()
-		must(t, rf.Subscribe(ctx, "a", e.Deliver, &ringfence.SubscribeOptions{Target: target}))
-	})
+	sharing(t, rf, d, map[string]push.Limits{at: {Concurrency: 4, Rate: 1000}, "https://elsewhere": {Rate: 1}}, slog.New(slog.DiscardHandler))
 	want := api.EndpointPart{Rate: 1000, RateHere: 500, Concurrency: 4, ConcurrencyHere: 2}
 	eventually(t, "half of it with half of the subscriptions", func() bool { p := here(t, rf, "a"); return p != nil && *p == want })
 	for i := range 20 {
@@ -87,8 +75,8 @@ func TestWhoDeliversOneSubscriptionHasItsPartOfTheEndpoint(t *testing.T) {
 		}
 		return true
 	})
-	if most.Load() > 2 {
-		t.Errorf("%d requests were under way at once; want at most 2, half of what the endpoint takes", most.Load())
+	if in.most.Load() > 2 {
+		t.Errorf("%d requests were under way at once; want at most 2, half of what the endpoint takes", in.most.Load())
 	}
 	must(t, rf.Admin().DeleteSubscription(t.Context(), "b", &admin.DeleteSubscriptionOptions{Force: true}))
 	want.RateHere, want.ConcurrencyHere = 1000, 4
@@ -124,24 +112,13 @@ func TestADefinitionThatCanNotBeReadGivesNobodyItsPart(t *testing.T) {
 	}
 	d, err := rf.Admin().GetSubscription(t.Context(), "a")
 	must(t, err)
-	e, err := push.For(rf, d, push.Config{AllowNet: loopback})
-	must(t, err)
 	told := make(chan struct{}, 1000)
 	log := slog.New(slog.NewTextHandler(writer(func(line []byte) {
 		if bytes.Contains(line, []byte("can be read")) {
 			told <- struct{}{}
 		}
 	}), nil))
-	target, end, err := push.Share(t.Context(), rf, d, map[string]push.Limits{at: {Rate: 1000}}, log)
-	must(t, err)
-	ctx, cancel := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer cancel()
-	wg.Go(func() {
-		defer end()
-		must(t, rf.Subscribe(ctx, "a", e.Deliver, &ringfence.SubscribeOptions{Target: target}))
-	})
+	sharing(t, rf, d, map[string]push.Limits{at: {Rate: 1000}}, log)
 	want := api.EndpointPart{Rate: 1000, RateHere: 500}
 	eventually(t, "half of the rate", func() bool { p := here(t, rf, "a"); return p != nil && *p == want })
 	_, err = reg.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: "subscriptions/b", Value: []byte("{")}}})
