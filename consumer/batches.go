@@ -81,8 +81,8 @@ func (b *Batches[T]) run(first item[T], full bool) {
 	batch, cancelled := b.take()
 	errs := exited
 	defer func() { // also where the handler has ended its goroutine
-		b.Calls.begin()
-		defer b.Calls.end()
+		b.Calls.ending.RLock()
+		defer b.Calls.ending.RUnlock()
 		for _, i := range cancelled {
 			i.answer(context.Cause(i.ctx)) // it was in no call
 		}
@@ -190,36 +190,10 @@ func together[T any](batch []item[T]) (context.Context, context.CancelFunc) {
 
 // Calls joins the calls of batches. A call that still owes its answers when the engines have ended is stuck,
 // as they have said; Join waits for the end of all others.
-type Calls struct {
-	mu     sync.Mutex
-	ending int           // that have their answers
-	calm   chan struct{} // closed when there is none; nil: not awaited
-}
-
-func (c *Calls) begin() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ending++
-}
-
-func (c *Calls) end() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ending--; c.ending == 0 && c.calm != nil {
-		close(c.calm)
-		c.calm = nil
-	}
-}
+type Calls struct{ ending sync.RWMutex } // held to read by calls that have their answers
 
 // Join returns when no call is about to end. It is called once, when no unit runs any more.
 func (c *Calls) Join() {
-	c.mu.Lock()
-	calm := make(chan struct{})
-	if c.ending == 0 {
-		close(calm)
-	} else {
-		c.calm = calm
-	}
-	c.mu.Unlock()
-	<-calm
+	c.ending.Lock()
+	defer c.ending.Unlock()
 }

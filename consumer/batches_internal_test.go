@@ -99,20 +99,6 @@ func TestAsManyCallsBeginAsThereAreFullBatches(t *testing.T) {
 	})
 }
 
-func TestWhoJoinsWaitsForTheEndOfCalls(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var c Calls
-		began := time.Now()
-		c.begin()
-		time.AfterFunc(time.Second, c.end)
-		if c.Join(); time.Since(began) != time.Second {
-			t.Errorf("it was waited for %s; expected a second, until the call had ended", time.Since(began))
-		}
-		c.Join() // there is none
-	})
-}
-
 // Whoever cancels an attempt waits for it, so a batch does not wait for others behind that, and its call hears of it.
 func TestACancelledAttemptEndsTheWaitAndTheCallOfItsBatch(t *testing.T) {
 	t.Parallel()

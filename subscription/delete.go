@@ -33,10 +33,6 @@ type Deletion struct {
 	Sure func(context.Context, *Document) error
 	// Release removes the group, and its retention hold on the main topic. It is called repeatedly.
 	Release func(context.Context, *Document) error
-	// Gone is called for each internal topic that was removed, Kept for a topic that has the name of one and
-	// another owner: it is left as it is. Each may be nil.
-	Gone func(topic string)
-	Kept func(topic string, why error)
 }
 
 // Delete removes a subscription. It is marked first, so that its members end and none begins; then
@@ -69,7 +65,7 @@ func (c *Catalog) finishDelete(ctx context.Context, d *Document, version registr
 	if err := del.Release(ctx, d); err != nil {
 		return err
 	}
-	if err := c.dropTopics(ctx, d, del); err != nil {
+	if err := c.dropTopics(ctx, d.All()...); err != nil {
 		return err
 	}
 	key := prefix + d.Name
@@ -77,43 +73,30 @@ func (c *Catalog) finishDelete(ctx context.Context, d *Document, version registr
 	return raced(ctx, err)
 }
 
-// dropTopics removes the internal topics of all sets of a definition.
-func (c *Catalog) dropTopics(ctx context.Context, d *Document, del Deletion) error {
-	for _, set := range d.All() {
-		if err := c.dropTopicsOf(ctx, set, del); err != nil {
-			return err
+// dropTopics removes the internal topics of sets, each given by its definition.
+func (c *Catalog) dropTopics(ctx context.Context, sets ...*Document) error {
+	for _, d := range sets {
+		for _, name := range []string{d.JournalTopic(), d.DeadTopic()} {
+			if err := c.dropTopic(ctx, d.Name, name); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// dropTopicsOf removes those of the active set.
-func (c *Catalog) dropTopicsOf(ctx context.Context, d *Document, del Deletion) error {
-	for _, name := range []string{d.JournalTopic(), d.DeadTopic()} {
-		if err := c.dropTopic(ctx, d.Name, name, del); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// dropTopic removes an internal topic of a subscription, if it is one.
-func (c *Catalog) dropTopic(ctx context.Context, subscription, name string, del Deletion) error {
+// dropTopic removes an internal topic of a subscription, if it is one. A topic that has the name of one, and another
+// owner, stays.
+func (c *Catalog) dropTopic(ctx context.Context, subscription, name string) error {
 	switch err := c.parts(subscription).Delete(ctx, name); {
 	case errors.Is(err, topic.ErrNotPart):
-		del.kept(name, err)
-	case err == nil && del.Gone != nil:
-		del.Gone(name)
-	case err != nil && !errors.Is(err, fault.NotFound):
+		c.kept(name, err)
+	case err == nil:
+		c.gone(name)
+	case !errors.Is(err, fault.NotFound):
 		return err
 	}
 	return nil
-}
-
-func (del Deletion) kept(topic string, why error) {
-	if del.Kept != nil {
-		del.Kept(topic, why)
-	}
 }
 
 // DeleteDamaged removes an unusable definition. ErrConflict when it has become usable.
@@ -149,7 +132,7 @@ func (c *Catalog) Has(ctx context.Context, name, set string) (bool, error) {
 // DeleteStrays removes a subscription's internal topics whose sets are in no definition, and returns their
 // number. A set is stored in a definition before its topics are made, so no topic of a live set is taken
 // for a stray.
-func (c *Catalog) DeleteStrays(ctx context.Context, name string, del Deletion) (n int, _ error) {
+func (c *Catalog) DeleteStrays(ctx context.Context, name string) (n int, _ error) {
 	topics, err := c.parts(name).List(ctx)
 	if err != nil {
 		return 0, err
@@ -157,13 +140,13 @@ func (c *Catalog) DeleteStrays(ctx context.Context, name string, del Deletion) (
 	for _, t := range topics {
 		set, ok := setOf(name, t.Name)
 		if !ok { // no subscription makes such a topic: its definition is wrong about its owner
-			del.kept(t.Name, fmt.Errorf("topic %q is called as no part of %s is: %w", t.Name, owner(name), topic.ErrNotPart))
+			c.kept(t.Name, fmt.Errorf("topic %q is called as no part of %s is: %w", t.Name, owner(name), topic.ErrNotPart))
 			continue
 		}
 		if has, err := c.Has(ctx, name, set); err != nil || has {
 			return n, err
 		}
-		if err := c.dropTopic(ctx, name, t.Name, del); err != nil {
+		if err := c.dropTopic(ctx, name, t.Name); err != nil {
 			return n, err
 		}
 		n++
@@ -175,7 +158,7 @@ func (c *Catalog) DeleteStrays(ctx context.Context, name string, del Deletion) (
 func (c *Catalog) abandon(ctx context.Context, d *Document) error {
 	have, _, err := c.load(ctx, d.Name)
 	if errors.Is(err, fault.NotFound) || err == nil && have.Life() != d.Life() {
-		return c.dropTopics(ctx, d, Deletion{})
+		return c.dropTopics(ctx, d.All()...)
 	}
 	return err
 }
@@ -272,7 +255,6 @@ func (c *Catalog) there(ctx context.Context, d *Document) (*Document, error) {
 // if interrupted, another call, or Ensure, finishes it.
 func (c *Subscriptions) Delete(ctx context.Context, name string, force, dry bool) error {
 	err := c.Catalog.Delete(ctx, name, Deletion{
-		Gone: c.topics.Forget, Kept: c.tellKept,
 		Sure: func(ctx context.Context, d *Document) error {
 			if err := c.deletable(ctx, d, force); err != nil || !dry {
 				return err
@@ -320,7 +302,7 @@ func (c *Subscriptions) deleteRest(ctx context.Context, name string, why error, 
 			return err
 		}
 	}
-	topics, err := c.DeleteStrays(ctx, name, Deletion{Gone: c.topics.Forget, Kept: c.tellKept})
+	topics, err := c.DeleteStrays(ctx, name)
 	if err == nil && topics+len(groups) == 0 && !damaged {
 		err = why
 	}
@@ -361,8 +343,6 @@ func (c *Subscriptions) deleteStray(ctx context.Context, name, group string) err
 // finishDeletion finishes a begun deletion, unless another call did.
 func (c *Subscriptions) finishDeletion(ctx context.Context, name string) error {
 	err := c.Catalog.Delete(ctx, name, Deletion{
-		Gone:    c.topics.Forget,
-		Kept:    c.tellKept,
 		Sure:    func(context.Context, *Document) error { return errNothing },
 		Release: c.releaseSubscription,
 	})

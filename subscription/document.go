@@ -213,10 +213,14 @@ func (d *Document) Matcher() (*filter.Filter, error) {
 type Catalog struct {
 	reg    *registry.Registry
 	topics *topic.Catalog
+	gone   func(topic string)            // called with each internal topic that was removed
+	kept   func(topic string, why error) // called with a topic that goes by the name of one, and stays
 }
 
 // NewCatalog returns the catalog in reg of subscriptions to topics.
-func NewCatalog(reg *registry.Registry, topics *topic.Catalog) *Catalog { return &Catalog{reg, topics} }
+func NewCatalog(reg *registry.Registry, topics *topic.Catalog) *Catalog {
+	return &Catalog{reg, topics, func(string) {}, func(string, error) {}}
+}
 
 // Ensure makes a subscription unless it exists, and returns it as it is stored: an existing one keeps
 // its policy. ErrExists when it has another topic or order, which never change; ErrDeleting when it has

@@ -150,7 +150,7 @@ func (c *Catalog) unlessDeleted(ctx context.Context, as *Document, err error) er
 	case unread != nil && !errors.Is(unread, fault.NotFound):
 		return err
 	}
-	return errors.Join(err, c.dropTopicsOf(ctx, as, Deletion{}))
+	return errors.Join(err, c.dropTopics(ctx, as))
 }
 
 const clearTimeout = 5 * time.Second
@@ -196,8 +196,8 @@ func (s Set) gone() bool { return s.State == retired && s.Since == 0 }
 
 // Forget removes the topics of a retired set, and the set from the definition. The caller removes its
 // group.
-func (c *Catalog) Forget(ctx context.Context, d *Document, set *Document, gone func(topic string)) error {
-	if err := c.dropTopicsOf(ctx, set, Deletion{Gone: gone}); err != nil {
+func (c *Catalog) Forget(ctx context.Context, d *Document, set *Document) error {
+	if err := c.dropTopics(ctx, set); err != nil {
 		return err
 	}
 	_, err := c.changeSets(ctx, d, func(now *Document) bool {

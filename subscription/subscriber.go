@@ -286,7 +286,7 @@ func (c *Subscriptions) sweepSets(ctx context.Context, d *Document) {
 			err = c.letGo(ctx, set.Group(), set.Topic)
 		}
 		if err == nil {
-			err = c.Forget(ctx, d, set, c.topics.Forget)
+			err = c.Forget(ctx, d, set)
 		}
 		if err != nil && ctx.Err() == nil && !errors.Is(err, fault.Conflict) {
 			c.logger.Warn("what is left of a shard set that nobody needs could not be removed; it is tried again", "subscription", d.Name, "group", set.Group(), "error", err)

@@ -29,10 +29,12 @@ type Subscriptions struct {
 
 // New returns the subscriptions whose groups are among these.
 func New(groups *consumer.Groups) *Subscriptions {
-	return &Subscriptions{
+	c := &Subscriptions{
 		Catalog: NewCatalog(groups.Registry, groups.Topics.Catalog()),
 		groups:  groups, reg: groups.Registry, topics: groups.Topics, logger: groups.Logger,
 	}
+	c.gone, c.kept = c.topics.Forget, c.tellKept
+	return c
 }
 
 // Ensure makes a subscription unless it exists. An existing one keeps its policy, and each difference from

@@ -33,19 +33,13 @@ func notBefore(r *commitlog.Record, clock func() time.Time) (time.Time, error) {
 		}
 		switch {
 		case err != nil:
-			return time.Time{}, unfit{fmt.Errorf("header %s: %.64q; expected a time as 2006-01-02T15:04:05Z, or Unix milliseconds", NotBefore, text)}
+			return time.Time{}, Permanent(fmt.Errorf("header %s: %.64q; expected a time as 2006-01-02T15:04:05Z, or Unix milliseconds", NotBefore, text))
 		case at.After(now.Add(LongestPause)):
-			return time.Time{}, unfit{fmt.Errorf("header %s: %.64q; expected a time within a year", NotBefore, text)}
+			return time.Time{}, Permanent(fmt.Errorf("header %s: %.64q; expected a time within a year", NotBefore, text))
 		case at.After(now):
 			return at, nil
 		}
 		return time.Time{}, nil
 	}
 	return time.Time{}, nil
-}
-
-// early is the error of a parked record whose time has not come.
-type early struct {
-	error
-	at time.Time
 }

@@ -10,16 +10,7 @@ func (s *Shard) wanted(r *dispatch.Record) (bool, error) {
 	}
 	wanted, err := s.cfg.Filter(r)
 	if err != nil {
-		return false, unfit{err}
+		return false, Permanent(err)
 	}
 	return wanted, nil
 }
-
-// unfit is the error of a record that can't be judged: by its filter, or by its header NotBefore.
-type unfit struct{ error }
-
-// Permanent says that another attempt would end the same way.
-func (unfit) Permanent() bool { return true }
-
-// Unwrap serves errors.Is.
-func (e unfit) Unwrap() error { return e.error }

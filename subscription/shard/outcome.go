@@ -36,12 +36,6 @@ func (s *Shard) attempted(ctx context.Context, d core.Deliver, err error) {
 		return
 	}
 	now := s.now()
-	if e := (early{}); errors.As(err, &e) {
-		s.do(func(st *core.State) {
-			st.Spared(d.ID, min(e.at.UnixMilli(), now.UnixMilli()+s.cfg.Retry.Longest().Milliseconds()))
-		})
-		return
-	}
 	if e := (spared{}); errors.As(err, &e) {
 		s.do(func(st *core.State) { st.Spared(d.ID, now.Add(e.pause).UnixMilli()) })
 		return

@@ -104,6 +104,8 @@ func (s *Shard) attempt(ctx context.Context, h handout) {
 	err = s.parked(ctx, &r, d.ID.Round, h.permit)
 }
 
+var errEarly = errors.New("its time has not come")
+
 var errExited = errors.New("the handler ended its goroutine (runtime.Goexit)")
 
 // parked delivers a parked record if it may be delivered now.
@@ -122,11 +124,12 @@ func (s *Shard) timely(r *dispatch.Record, round int) error {
 			return err
 		}
 	}
-	switch at, err := notBefore(&r.Record, s.now); {
+	now := s.now()
+	switch at, err := notBefore(&r.Record, func() time.Time { return now }); {
 	case err != nil && round == 0:
 		return err
 	case !at.IsZero():
-		return early{fmt.Errorf("its time comes at %s", at.UTC().Format(time.RFC3339)), at}
+		return spared{errEarly, min(at.Sub(now), s.cfg.Retry.Longest())}
 	}
 	return nil
 }
