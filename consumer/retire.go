@@ -38,7 +38,7 @@ func (r retirer) run(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil:
 		case err != nil && !failing:
-			r.logger.Warn("storage topics that nobody needs can't be retired; it is tried again and again", "topic", doc.Name, "error", err)
+			r.logger.Warn("storage topics without any use can't be retired; it is tried again and again", "topic", doc.Name, "error", err)
 		case err == nil && len(done.Retired) > 0:
 			r.logger.Info("storage topics were retired: all groups had finished them, and no record was left", "topic", doc.Name, "storage", done.Retired)
 		}

@@ -147,9 +147,9 @@ func unitInfo(ctx context.Context, t *topic.Topic, inputs []group.UnitInput, s *
 func ahead(ck *protocol.Position, b commitlog.Bounds) string {
 	switch top := ck.Highest(); {
 	case ck.Next > b.Next:
-		return fmt.Sprintf("the checkpoint is at offset %d, and the partition ends at %d: the log went back, or somebody else wrote the checkpoint; nothing is read before a seek", ck.Next, b.Next)
+		return fmt.Sprintf("the checkpoint is at offset %d, and the partition ends at %d: the log went back, or another program wrote the checkpoint; nothing is read before a seek", ck.Next, b.Next)
 	case top > b.Next:
-		return fmt.Sprintf("the checkpoint names records up to offset %d as tried above %d, and the partition ends at %d: the log went back, or somebody else wrote the checkpoint; all from %d on are handled again, and a seek goes further back",
+		return fmt.Sprintf("the checkpoint names records up to offset %d as tried above %d, and the partition ends at %d: the log went back, or another program wrote the checkpoint; all from %d on are handled again, and a seek goes further back",
 			top-1, ck.Next, b.Next, ck.Next)
 	}
 	return ""

@@ -33,7 +33,7 @@ func (e *Engine) checkMarks(ctx context.Context, in *input) error {
 	e.advanced()
 	e.mu.Unlock()
 	if start.Next <= b.Next { // else the first read says it
-		e.log.Error("the checkpoint names records that the partition has not got: the log went back, or somebody else wrote the checkpoint; none of what it says above its position is believed, and these records are handled again. To go further back, seek",
+		e.log.Error("the checkpoint names records that the partition has not got: the log went back, or another program wrote the checkpoint; none of what it says above its position is believed, and these records are handled again. To go further back, seek",
 			"storage", in.storage, "partition", in.partition, "position", start.Next, "names", start.Highest()-1, "end", b.Next)
 	}
 	return nil

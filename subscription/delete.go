@@ -164,7 +164,7 @@ func (c *Catalog) abandon(ctx context.Context, d *Document) error {
 }
 
 // errRaced is a write that did not happen, or may not have: look again.
-var errRaced = errors.New("somebody else was faster, or nobody knows")
+var errRaced = errors.New("the definition changed meanwhile, or the answer was lost")
 
 func raced(ctx context.Context, err error) error {
 	if errors.Is(err, fault.Conflict) || errors.Is(err, fault.Unknown) && ctx.Err() == nil {
@@ -369,7 +369,7 @@ func (c *Subscriptions) deletable(ctx context.Context, d *Document, force bool) 
 		switch g, err := c.DescribeGroup(ctx, set.Group()); {
 		case errors.Is(err, fault.NotFound): // no member has run yet
 		case err != nil:
-			return fmt.Errorf("nobody knows whether subscription %q has live members; --force (Force in Go) deletes it all the same: %w", d.Name, err)
+			return fmt.Errorf("whether subscription %q has live members is unknown; --force (Force in Go) deletes it all the same: %w", d.Name, err)
 		case len(g.Members) > 0:
 			return fmt.Errorf("subscription %q has live members (%d, %q among them); stop them first, or let --force (Force in Go) end them: %w", d.Name, len(g.Members), g.Members[0].ID, fault.Conflict)
 		}
@@ -382,7 +382,7 @@ func (c *Subscriptions) deletable(ctx context.Context, d *Document, force bool) 
 	switch {
 	case errors.Is(err, fault.NotFound): // it is half made
 	case err != nil:
-		return fmt.Errorf("nobody knows what subscription %q has parked; --force (Force in Go) deletes it all the same: %w", d.Name, err)
+		return fmt.Errorf("what subscription %q has parked is unknown; --force (Force in Go) deletes it all the same: %w", d.Name, err)
 	case n > 0:
 		return fmt.Errorf("subscription %q has %d parked records and dead letters, which would never be delivered; --force (Force in Go) drops them: %w", d.Name, n, fault.Conflict)
 	}

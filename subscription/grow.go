@@ -216,7 +216,7 @@ func (c *Subscriptions) growOn(ctx context.Context, d *Document) {
 		_, err = c.Grow(ctx, d)
 	}
 	if err != nil && ctx.Err() == nil {
-		c.logger.Warn("the turn to the next storage topic could not be begun; it is tried again", "subscription", d.Name, "error", err)
+		c.logger.Warn("the reshard to the next storage topic could not be begun; it is tried again", "subscription", d.Name, "error", err)
 	}
 }
 

@@ -249,7 +249,7 @@ func (d *delivery) takeOver(ctx context.Context) ([]protocol.Position, error) {
 	pause := time.Duration(max(0, time.Now().UnixMilli()-since)) * time.Millisecond
 	d.logger.Info("a shard goes on for those of another shard set", "subscription", d.Definition.Name, "shard", d.unit.Number(), "of", d.Definition.Set().Shards, "paused_for", pause)
 	if err := d.of.NotePause(ctx, d.Definition, pause); err != nil && ctx.Err() == nil {
-		d.logger.Warn("how long the turn of the shard set took could not be noted", "subscription", d.Definition.Name, "error", err)
+		d.logger.Warn("how long the reshard took could not be noted", "subscription", d.Definition.Name, "error", err)
 	}
 	return start, nil
 }

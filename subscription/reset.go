@@ -42,7 +42,7 @@ func (c *Catalog) Reset(ctx context.Context, d *Document, storage, shards int, s
 			return false, err
 		}
 		if now.Set().ID != d.Set().ID {
-			return false, fmt.Errorf("subscription %q: its shards have turned since this was planned; repeat it: %w", d.Name, fault.Conflict)
+			return false, fmt.Errorf("subscription %q: it was resharded since this was planned; repeat it: %w", d.Name, fault.Conflict)
 		}
 		now.Sets = append(now.Sets, next)
 		return true, nil

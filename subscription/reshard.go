@@ -54,9 +54,9 @@ func (c *Catalog) mayTurn(ctx context.Context, d *Document) (*topic.Document, er
 	switch {
 	case err != nil:
 	case len(d.Sets) >= maxSets:
-		err = fmt.Errorf("subscription %q: its shards turned %d times in the last hour, and what those sets have left stays for one; repeat this later: %w", d.Name, maxSets-1, fault.Conflict)
+		err = fmt.Errorf("subscription %q: %d reshards in the last hour, and what those sets have left stays for one; repeat this later: %w", d.Name, maxSets-1, fault.Conflict)
 	case d.Turning():
-		err = fmt.Errorf("subscription %q: a turn of its shards is under way; its members end it, so repeat this then: %w", d.Name, fault.Conflict)
+		err = fmt.Errorf("subscription %q: a reshard is under way; its members finish it, so repeat this then: %w", d.Name, fault.Conflict)
 	}
 	return main, err
 }

@@ -253,7 +253,7 @@ func (c *Subscriptions) turnOn(ctx context.Context, d *Document) {
 		}
 	}
 	if err != nil && ctx.Err() == nil {
-		c.logger.Warn("a step of the turn of the shard set failed; it is tried again", "subscription", d.Name, "error", err)
+		c.logger.Warn("a step of the reshard failed; it is tried again", "subscription", d.Name, "error", err)
 	}
 }
 
@@ -289,7 +289,7 @@ func (c *Subscriptions) sweepSets(ctx context.Context, d *Document) {
 			err = c.Forget(ctx, d, set)
 		}
 		if err != nil && ctx.Err() == nil && !errors.Is(err, fault.Conflict) {
-			c.logger.Warn("what is left of a shard set that nobody needs could not be removed; it is tried again", "subscription", d.Name, "group", set.Group(), "error", err)
+			c.logger.Warn("what is left of a retired shard set could not be removed; it is tried again", "subscription", d.Name, "group", set.Group(), "error", err)
 		}
 	}
 }

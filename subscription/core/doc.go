@@ -12,7 +12,7 @@
 // an append is done when it was read back without a higher fence before it, and not when the log has
 // acknowledged it.
 //
-// # Who may write
+// # The right to write
 //
 // Nothing keeps a stale owner from appending. A start appends a Fence; it counts when its epoch and
 // run are above those of the last fence that counts. Another record counts when it comes from the

@@ -94,7 +94,7 @@ type Record struct {
 	Kind Kind
 	At   int64 // when it was written
 
-	// Who wrote it; not of an Order.
+	// Its writer; not of an Order.
 	By  Tenure
 	Seq uint64
 

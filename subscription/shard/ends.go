@@ -35,7 +35,7 @@ func (s *Shard) Fit(ctx context.Context, draining, enough <-chan struct{}, stora
 		there, torn = s.beyond(end)
 	}
 	if there.Any() {
-		s.log.Error("the journal says that records are parked or finished which the partition has not got: the log went back, or somebody else wrote to the journal. That they are finished is not believed",
+		s.log.Error("the journal says that records are parked or finished which the partition has not got: the log went back, or another program wrote to the journal. That they are finished is not believed",
 			"storage", storage, "partition", partition, "end", end.Offset, "highest", there.Highest, "keys", there.Finished, "parked", there.Parked)
 		s.do(func(st *core.State) { st.Bound(end) })
 		_, torn = s.beyond(end)

@@ -61,7 +61,7 @@ func (j *Journals) Order(ctx context.Context, o Ordered) (late []core.ID, _ erro
 		}
 		took, err := untrimmed(func() ([]core.ID, error) { return j.took(ctx, o.Shard, place, id) })
 		if err != nil {
-			return nil, fmt.Errorf("the order is written down, and nobody knows whether it came in time: %w", err)
+			return nil, fmt.Errorf("the order is written down; whether it came in time is unknown: %w", err)
 		}
 		for _, id := range some {
 			if !slices.Contains(took, id) {

@@ -17,18 +17,7 @@ func deadInJournal(t *testing.T) (*Journals, core.Item) {
 	t.Helper()
 	log := memlog.New()
 	t.Cleanup(func() { _ = log.Close() })
-	j := &Journals{Set: "abcdefgh", Shards: 1}
-	for name, to := range map[string]**commitlog.Topic{"journal": &j.Journal, "dead": &j.Dead} {
-		err := log.CreateTopic(t.Context(), commitlog.TopicConfig{Name: name, Partitions: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		topic, err := log.Topic(t.Context(), name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		*to = topic
-	}
+	j := &Journals{Set: "abcdefgh", Shards: 1, Journal: newTopic(t, log, "journal"), Dead: newTopic(t, log, "dead")}
 	by := core.Tenure{Epoch: 1, Run: 1}
 	id := core.ID{Origin: core.Origin{Offset: 5}}
 	dead := core.Record{Set: j.Set, Kind: core.Dead, By: by, Seq: 2, ID: id, Key: []byte("k"), Blocking: true, Reason: core.Permanent}
@@ -123,13 +112,7 @@ func TestAPlaceWithTheCopyOfAnotherRecordIsNoPayload(t *testing.T) {
 	t.Parallel()
 	log := memlog.New()
 	defer func() { _ = log.Close() }()
-	if err := log.CreateTopic(t.Context(), commitlog.TopicConfig{Name: "t", Partitions: 1}); err != nil {
-		t.Fatal(err)
-	}
-	topic, err := log.Topic(t.Context(), "t")
-	if err != nil {
-		t.Fatal(err)
-	}
+	topic := newTopic(t, log, "t")
 	mine, other := core.Origin{Partition: 0, Offset: 4}, core.Origin{Partition: 3, Offset: 4}
 	dead := core.Record{Set: "s1", Kind: core.Dead, ID: core.ID{Origin: mine}, Key: []byte("k"), Reason: core.Permanent}
 	done := core.Record{Set: "s1", Kind: core.Done, ID: core.ID{Origin: mine}}
