@@ -23,8 +23,8 @@ func send(t *testing.T, h *handle, value string) (b *batch, answer chan error) {
 		t.Fatal(err)
 	}
 	answer = make(chan error, 1)
-	w := pending{req: &driver.AppendRequest{Records: []driver.Record{{Value: []byte(value)}}}, done: func(_ int64, err error) { answer <- err }, size: size, since: time.Now()}
-	if !p.produce.push(l, w) {
+	w := &pending{req: &driver.AppendRequest{Records: []driver.Record{{Value: []byte(value)}}}, done: func(_ int64, err error) { answer <- err }, size: size, since: time.Now()}
+	if !p.produce.push(w) {
 		t.Fatal("the partition is busy")
 	}
 	b, _, _ = p.form()

@@ -1,6 +1,7 @@
 package kafkalog
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"time"
@@ -14,7 +15,6 @@ import (
 // the partition's queue, and nothing is sent that was not numbered here.
 //
 //   - What failed goes first, and as it is: the broker knows it by its numbers, if it has it.
-//   - A batch that Append has encoded is whole. It gets the next numbers of the log's own identity.
 //   - Appends of producers are told apart by their sequences, and judged one by one (identity.go). What
 //     is stored already is answered, or shares the fate of its like in this batch. What can't be is
 //     refused. What only the broker can tell waits: the batch goes without it, and when nothing is in
@@ -34,9 +34,7 @@ type batch struct {
 	epoch    int16
 	records  int
 	size     int
-	enc      builder
 	data     []byte // what is sent
-	pooled   bool   // its memory is used again once the broker has answered
 	headers  bool   // its appends carry their sequences
 
 	broker   int32 // to which it was sent last
@@ -56,19 +54,7 @@ func (p *partition) form() (*batch, *identity, int) {
 		return b, nil, 0
 	}
 	b := &batch{}
-	for e := q.peek(); e != (entry{}); e = q.peek() {
-		if e.b != nil {
-			if len(b.items) > 0 {
-				break
-			}
-			ready := q.popBatch()
-			if q.refused {
-				p.answerAll(ready, errRefused)
-				continue
-			}
-			return p.claim(ready), nil, 0
-		}
-		w := e.w
+	for w := q.peek(); w != nil; w = q.peek() {
 		id := q.identity(w.req.Producer.ID)
 		if len(b.items) > 0 && b.identity != id {
 			break
@@ -163,72 +149,21 @@ func (b *batch) admit(id *identity, w *pending, target int) bool {
 	return true
 }
 
-// claim gives a batch of the log's own identity its place in the sequence.
-func (p *partition) claim(b *batch) *batch {
-	id := p.produce.identity(0)
-	b.identity, b.before, b.sequence, b.epoch = id, id.standing, id.kafkaSeq, int16(id.epoch) //nolint:gosec // renew keeps it small
-	id.kafkaSeq = follow(id.kafkaSeq, b.records)
-	b.data = b.enc.finish(p.s.l.compress, id.kafkaID, b.epoch, b.sequence)
-	return b
-}
-
 // encodeAll makes the bytes of b.
 func (p *partition) encodeAll(b *batch) *batch {
-	b.enc.reset(make([]byte, 0, b.size+batchHeader))
+	var enc builder
+	enc.reset(make([]byte, 0, b.size+batchHeader))
 	for _, w := range b.items {
 		extra := driver.Header{}
 		if b.headers {
 			extra = driver.Header{Name: sequenceHeader, Value: strconv.AppendInt(nil, w.req.Producer.Sequence, 10)}
 		}
-		b.enc.addAll(w, extra)
-	}
-	b.data = b.enc.finish(p.s.l.compress, b.identity.kafkaID, b.epoch, b.sequence)
-	return b
-}
-
-// addAll appends the records of an append; extra is one more header of the first, if it has a name.
-func (b *builder) addAll(w *pending, extra driver.Header) {
-	for i := range w.req.Records {
-		r := &w.req.Records[i]
-		at := r.Timestamp
-		if at == 0 {
-			at = w.since.UnixMilli()
+		for i := range w.req.Records {
+			r := &w.req.Records[i]
+			enc.add(r, cmp.Or(r.Timestamp, w.since.UnixMilli()), extra)
+			extra = driver.Header{}
 		}
-		b.add(r, at, extra)
-		extra = driver.Header{}
 	}
-}
-
-const (
-	smallBuffer  = 4 << 10
-	mediumBuffer = 64 << 10
-	largeBuffer  = batchTarget + batchTarget/8
-)
-
-// encode appends w to a batch that waits, in memory that grows with it: a partition that gets
-// little takes little.
-func (b *batch) encode(l *kafkaLog, w *pending) {
-	switch need := b.size + w.size + batchHeader; {
-	case len(b.items) == 0:
-		b.enc.reset(make([]byte, 0, max(smallBuffer, need)))
-	case need <= cap(b.enc.buf):
-	case need <= mediumBuffer: // in large steps: each copies what is there
-		b.enc.buf = append(make([]byte, 0, min(max(need, 4*cap(b.enc.buf)), mediumBuffer)), b.enc.buf...)
-	case need <= largeBuffer && !b.pooled:
-		large, _ := l.buffers.Get().([]byte)
-		b.enc.buf = append(large[:0], b.enc.buf...)
-		b.pooled = true
-	}
-	b.items = append(b.items, w)
-	b.size += w.size
-	b.records += len(w.req.Records)
-	b.enc.addAll(w, driver.Header{})
-}
-
-// recycle gives the memory of a batch back that the broker has acked: nobody looks at it any more.
-func (b *batch) recycle(l *kafkaLog) {
-	if b.pooled && cap(b.data) >= largeBuffer {
-		l.buffers.Put(b.data[:0]) //nolint:staticcheck // one allocation of a slice header for a megabyte
-	}
-	b.data, b.enc.buf, b.pooled = nil, nil, false
+	b.data = enc.finish(p.s.l.compress, b.identity.kafkaID, b.epoch, b.sequence)
+	return b
 }

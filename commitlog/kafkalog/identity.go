@@ -77,26 +77,14 @@ func (q *queue) identity(id uint64) *identity {
 const keepIdentities = 1000
 
 // forget drops the half of the producers that was idle for longest, once there are twice as many as
-// are to be kept: none whose appends wait, and none in doubt before a day is over, which is how long
-// the broker itself remembers.
+// are to be kept; but none in doubt before a day is over, which is how long the broker itself remembers.
 func (q *queue) forget() {
 	if len(q.others) < 2*keepIdentities {
 		return
 	}
-	busy := map[uint64]bool{}
-	q.mu.Lock()
-	for _, e := range q.waiting {
-		if e.w != nil {
-			busy[e.w.req.Producer.ID] = true
-		}
-	}
-	q.mu.Unlock()
-	if q.retry != nil {
-		busy[q.retry.identity.id] = true
-	}
 	byAge := slices.SortedFunc(maps.Values(q.others), func(a, b *identity) int { return a.used.Compare(b.used) })
 	for _, i := range byAge[:len(byAge)-keepIdentities] {
-		if !busy[i.id] && (i.known || time.Since(i.used) > 24*time.Hour) {
+		if i.known || time.Since(i.used) > 24*time.Hour {
 			delete(q.others, i.id)
 		}
 	}

@@ -40,7 +40,6 @@ func open(ctx context.Context, c Config) (*kafkaLog, error) {
 		return nil, err
 	}
 	l := &kafkaLog{c: c, main: main, decompress: decompressor(main), look: make(chan struct{}, 1), stores: map[string]*store{}, senders: map[int32]*sender{}, pollers: map[int32]*poller{}, budget: newBudget(c.BufferBytes)}
-	l.buffers.New = func() any { return make([]byte, 0, largeBuffer) }
 	if l.compress, err = c.compressor(); err != nil {
 		main.Close()
 		return nil, err
@@ -62,7 +61,6 @@ type kafkaLog struct {
 	compress   kgo.Compressor
 	decompress kgo.Decompressor
 	budget     budget
-	buffers    sync.Pool     // of []byte, for batches
 	ending     atomic.Bool   // Close was called
 	look       chan struct{} // a retention was changed here
 

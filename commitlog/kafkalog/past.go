@@ -19,7 +19,7 @@ func (p *partition) closed(ctx context.Context) (bool, error) {
 	if p.produce.refused || p.s.sealed.Load() {
 		return true, nil
 	}
-	if head := p.produce.peek().w; head == nil || head.req.Producer.Sequence == 0 {
+	if head := p.produce.peek(); head == nil || head.req.Producer.Sequence == 0 {
 		return false, nil
 	}
 	limit, err := p.s.readLimit(ctx)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/internal/fault"
 )
@@ -27,20 +28,12 @@ type pending struct {
 	maybe  bool
 }
 
-// entry is an append, or a batch of appends that Append has encoded already: those that are not
-// told apart by a producer need no more than a signature to be sent.
-type entry struct {
-	w *pending
-	b *batch
-}
-
 // queue is the producing side of a partition. Whoever set busy owns all but what mu guards; that
 // moves from the caller of Append to a sender and back.
 type queue struct {
 	mu      sync.Mutex
-	waiting []entry
+	waiting []*pending
 	busy    bool
-	slab    []pending // memory of the next ones
 
 	retry   *batch // to be sent again as it is, before anything else
 	refused bool   // the broker refused an append for the seal: it will refuse all
@@ -68,10 +61,7 @@ func (h *handle) Append(ctx context.Context, req *driver.AppendRequest, done fun
 	size := 0
 	for i := range req.Records {
 		r := &req.Records[i]
-		size += len(r.Key) + len(r.Value) + recordSpace(r)
-		for j := range r.Headers {
-			size += len(r.Headers[j].Name) + len(r.Headers[j].Value)
-		}
+		size += commitlog.RecordBytes(r) + recordSpace(r)
 	}
 	if err := s.l.budget.take(ctx, size); err != nil {
 		done(0, s.notDone(ctx, req.Partition, err))
@@ -83,35 +73,16 @@ func (h *handle) Append(ctx context.Context, req *driver.AppendRequest, done fun
 		return
 	}
 	p := s.parts[req.Partition]
-	if p.produce.push(s.l, pending{req: req, done: done, size: size, since: time.Now()}) {
+	if p.produce.push(&pending{req: req, done: done, size: size, since: time.Now()}) {
 		s.l.ready(p)
 	}
 }
 
 // push queues an append; true: the partition had no owner, and the caller owns it now.
-func (q *queue) push(l *kafkaLog, x pending) bool {
+func (q *queue) push(w *pending) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.slab) == 0 {
-		q.slab = make([]pending, 32)
-	}
-	w := &q.slab[0]
-	q.slab = q.slab[1:]
-	*w = x
-	switch {
-	case w.req.Producer.ID != 0:
-		q.waiting = append(q.waiting, entry{w: w})
-	default:
-		var b *batch
-		if n := len(q.waiting); n > 0 && q.waiting[n-1].b != nil {
-			b = q.waiting[n-1].b
-		}
-		if b == nil || b.size+w.size > batchTarget {
-			b = &batch{}
-			q.waiting = append(q.waiting, entry{b: b})
-		}
-		b.encode(l, w)
-	}
+	q.waiting = append(q.waiting, w)
 	mine := !q.busy
 	q.busy = true
 	return mine
@@ -125,12 +96,12 @@ func (s *store) notDone(ctx context.Context, partition int, err error) error {
 	return err
 }
 
-// peek is the first entry; an empty one: there is none.
-func (q *queue) peek() entry {
+// peek is the first append; nil: there is none.
+func (q *queue) peek() *pending {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.waiting) == 0 {
-		return entry{}
+		return nil
 	}
 	return q.waiting[0]
 }
@@ -138,35 +109,17 @@ func (q *queue) peek() entry {
 func (q *queue) pop() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.waiting[0] = entry{}
+	q.waiting[0] = nil
 	if q.waiting = q.waiting[1:]; len(q.waiting) == 0 {
 		q.waiting = nil
 	}
-}
-
-// popBatch takes a batch off the queue, so that nothing is added to it any more.
-func (q *queue) popBatch() *batch {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if len(q.waiting) == 0 || q.waiting[0].b == nil {
-		return nil
-	}
-	b := q.waiting[0].b
-	q.waiting[0] = entry{}
-	if q.waiting = q.waiting[1:]; len(q.waiting) == 0 {
-		q.waiting = nil
-	}
-	return b
 }
 
 // unpop puts the appends of a batch back in front, one by one.
 func (q *queue) unpop(items []*pending) {
-	var list []entry
+	var list []*pending
 	for _, w := range items {
-		list = append(list, entry{w: w})
-		for _, other := range w.also {
-			list = append(list, entry{w: other})
-		}
+		list = append(append(list, w), w.also...)
 		w.also = nil
 	}
 	q.mu.Lock()
@@ -205,13 +158,9 @@ func (p *partition) failAll(err error) {
 		q.retry = nil
 		p.fail(b, err)
 	}
-	for e := q.peek(); e != (entry{}); e = q.peek() {
-		if b := q.popBatch(); b != nil {
-			p.answerAll(b, err)
-			continue
-		}
+	for w := q.peek(); w != nil; w = q.peek() {
 		q.pop()
-		p.answer(e.w, 0, p.fate(e.w.maybe, err))
+		p.answer(w, 0, p.fate(w.maybe, err))
 	}
 	p.rest()
 }
@@ -233,10 +182,6 @@ func (p *partition) fate(maybe bool, err error) error {
 // fail answers the appends of a batch with an error and restores what is known of its producer.
 func (p *partition) fail(b *batch, err error) {
 	b.identity.undo(b)
-	p.answerAll(b, err)
-}
-
-func (p *partition) answerAll(b *batch, err error) {
 	for _, w := range b.items {
 		p.answer(w, 0, p.fate(b.maybe, err))
 	}

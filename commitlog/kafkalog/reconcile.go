@@ -148,7 +148,7 @@ func (p *partition) outOfStep(b *batch, refusal error) bool {
 // the senders, owns p, and is joined by the log's Close.
 func (p *partition) learn(id *identity, depth int) {
 	err := p.view(p.s.l.ctx, id, depth)
-	if w := p.produce.peek().w; w != nil {
+	if w := p.produce.peek(); w != nil {
 		if err != nil {
 			p.produce.pop()
 			p.answer(w, 0, p.fate(w.maybe, err))
@@ -215,7 +215,7 @@ func (p *partition) view(ctx context.Context, id *identity, depth int) error {
 			return p.recall(ctx, id)
 		}
 	}
-	head := p.produce.peek().w
+	head := p.produce.peek()
 	if st == nil && (head == nil || head.req.Producer.Sequence == 0 || id.next > 0) {
 		id.known = true // new, or forgotten by the broker since we appended
 		return nil

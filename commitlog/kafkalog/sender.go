@@ -156,7 +156,6 @@ func (s *sender) ship(batches []outgoing) {
 	var again []*partition
 	for i, x := range batches {
 		if errs[i] == nil {
-			x.recycle(s.l)
 			x.p.remember(x.batch, firsts[i])
 			x.p.rest() // the broker has something to do while the callers are told
 			x.p.tell(x.batch, firsts[i])

@@ -8,8 +8,8 @@ import (
 	"github.com/ringfence/ringfence/commitlog"
 )
 
-// Life makes a topic on an empty log, puts each operation of the contract to it, and deletes it. It shows which rights
-// the log needs at its store, and that the store's troubles are none of its callers'.
+// Life makes a topic on an empty log, puts each operation of the contract to it, and deletes it. It shows which
+// rights the log needs at its store, and that callers see none of the store's troubles.
 func Life(ctx context.Context, l *commitlog.Log) (err error) {
 	c := commitlog.TopicConfig{Name: "t", Partitions: 1}
 	producer := &commitlog.AppendOptions{Producer: commitlog.Producer{ID: commitlog.NewProducerID(), Epoch: 1}}
@@ -24,7 +24,7 @@ func Life(ctx context.Context, l *commitlog.Log) (err error) {
 		{"alter", func() error { c.RetentionBytes = 1 << 40; return l.AlterTopic(ctx, c) }},
 		{"list", func() error {
 			list, err := l.Topics(ctx)
-			return unless(err == nil && slices.Equal(list, []commitlog.TopicConfig{c}), list, err)
+			return unless(err == nil && len(list) == 1 && list[0].Name == c.Name, list, err) // its retention may be listed later
 		}},
 		{"open", func() (err error) { t, err = l.Topic(ctx, c.Name); return err }},
 		{"append", func() (err error) { first, err = t.Append(ctx, 0, records("a", "b"), nil); return err }},
@@ -69,6 +69,9 @@ func Life(ctx context.Context, l *commitlog.Log) (err error) {
 func unless(right bool, found any, err error) error {
 	if right {
 		return nil
+	}
+	if err == nil {
+		return fmt.Errorf("found %+v", found)
 	}
 	return fmt.Errorf("found %+v: %w", found, err)
 }

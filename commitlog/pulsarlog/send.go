@@ -61,18 +61,10 @@ func (w *writer) connect(l *brokerProducer) error {
 	if l.producer != nil {
 		return nil
 	}
-	end := time.Now().Add(loading)
-	for {
+	return patiently(context.Background(), loading, func() (bool, error) {
 		err := w.tryConnect(l)
-		if !errors.Is(err, fault.Unavailable) || time.Now().After(end) {
-			return err
-		}
-		select {
-		case <-time.After(loadingPause):
-		case <-w.p.topic.ended:
-			return fmt.Errorf("%w: %w", fault.NotDone, err)
-		}
-	}
+		return errors.Is(err, fault.Unavailable) && !isClosed(w.p.topic.ended), err
+	})
 }
 
 func (w *writer) tryConnect(l *brokerProducer) error {
