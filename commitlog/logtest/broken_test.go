@@ -178,7 +178,7 @@ var brokenLogs = []broken{
 // is no time-out of the test, and no deadlock.
 var waits = map[string]string{
 	"acks the wrong offset":          "wait for 1 of 2: context deadline exceeded",
-	"never wakes":                    "party in round 0: context deadline exceeded",
+	"never wakes":                    ": context deadline exceeded",
 	"waits on when the context ends": "goes on for 30s though it has every reason to end",
 	"goes on after Close":            "goes on for 30s though it has every reason to end",
 	"keeps everything":               "bytes: retention drops something of a topic without a hold",
