@@ -56,18 +56,19 @@ func checkValues(fl *pflag.FlagSet) (errs []error) {
 			return
 		}
 		kind, found, expected := f.Value.Type(), f.Value.String(), ""
-		if strings.HasPrefix(kind, "string") {
+		switch {
+		case strings.HasPrefix(kind, "string"):
 			if what, _ := pflag.UnquoteUsage(f); isEmpty(f.Value) && !slices.Contains(mayBeEmpty, f.Name) {
 				found, expected = "is empty", fmt.Sprintf("a value (%s), or no --%s at all", what, f.Name)
 			}
-		} else if kind == "duration" {
+		case kind == "duration":
 			d, _ := time.ParseDuration(found)
 			least, most := int64(0), int64(group.LongestTime)
 			if f.Name == ageless {
 				most = math.MaxInt64
 			}
 			expected = outside(f, int64(d), least, most, func(n int64) string { return time.Duration(n).String() })
-		} else if kind == "int" || kind == "int64" {
+		case kind == "int", kind == "int64":
 			n, _ := strconv.ParseInt(found, 10, 64)
 			least, _ := strconv.ParseInt(f.DefValue, 10, 64)
 			expected = outside(f, n, min(0, least), math.MaxInt64, func(n int64) string { return fmt.Sprint(n) })

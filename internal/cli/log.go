@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -81,11 +80,9 @@ The exit code is 1 when anything is damaged.`,
 func (a *app) onLog(args []string, look func(dir string) error) error {
 	dir := a.global.data
 	if a.global.log != "" && len(args) == 0 {
-		u, err := url.Parse(a.global.log)
-		if err != nil || u.Scheme != "file" {
+		if dir = directoryOf(a.global.log); dir == "" {
 			return fmt.Errorf("--log %s is no directory; expected file:DIR, or the directory as an argument: %w", logName(a.global.log), fault.Invalid)
 		}
-		dir = filepath.FromSlash(u.Opaque + u.Path)
 	}
 	if len(args) == 1 {
 		dir = args[0]

@@ -81,7 +81,7 @@ type mirrorDoc struct {
 func (a *app) mirrorSides(from, to string, f mirrorFlags) (source, target ringfence.Config) {
 	source = a.clientConfig()
 	source.Log, source.MustExist = from, true
-	if source.Registry == "" && isDirectory(from) {
+	if source.Registry == "" && directoryOf(from) != "" {
 		source.Registry = directoryOnly(from)
 	}
 	target = source
@@ -89,30 +89,30 @@ func (a *app) mirrorSides(from, to string, f mirrorFlags) (source, target ringfe
 	switch {
 	case f.toRegistry != "":
 		target.Registry = f.toRegistry
-	case isDirectory(to):
+	case directoryOf(to) != "":
 		target.Registry = directoryOnly(to)
 	}
 	return source, target
 }
 
-// sameLog says whether two URLs lead to one log, as far as they tell.
-func sameLog(a, b string) bool {
-	u, err := url.Parse(a)
-	v, again := url.Parse(b)
-	if err != nil || again != nil || u.Scheme != v.Scheme {
-		return false
+// directoryOf is the directory that the URL of a log names; "": none.
+func directoryOf(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme != "file" {
+		return ""
 	}
-	if u.Scheme == "file" {
-		x, err := os.Stat(u.Opaque + u.Path)
-		y, again := os.Stat(v.Opaque + v.Path)
-		return err == nil && again == nil && os.SameFile(x, y)
-	}
-	return u.Host == v.Host && u.Path == v.Path && u.Opaque == v.Opaque && u.Query().Get("prefix") == v.Query().Get("prefix")
+	return filepath.FromSlash(u.Opaque + u.Path)
 }
 
-func isDirectory(raw string) bool {
-	u, err := url.Parse(raw)
-	return err == nil && u.Scheme == "file"
+// sameLog says whether two URLs lead to one log, as far as they tell.
+func sameLog(a, b string) bool {
+	if x, y := directoryOf(a), directoryOf(b); x != "" && y != "" {
+		i, err := os.Stat(x)
+		j, again := os.Stat(y)
+		return err == nil && again == nil && os.SameFile(i, j)
+	}
+	name := logName(a)
+	return name != "" && name == logName(b)
 }
 
 // logName names a log, by what sameLog goes by: without user, password and options.
@@ -121,10 +121,8 @@ func logName(raw string) string {
 	if err != nil {
 		return ""
 	}
-	if u.Scheme == "file" {
-		if dir, err := filepath.Abs(u.Opaque + u.Path); err == nil {
-			return "file:" + dir
-		}
+	if dir, err := filepath.Abs(directoryOf(raw)); err == nil && u.Scheme == "file" {
+		return "file:" + dir
 	}
 	name := url.URL{Scheme: u.Scheme, Opaque: u.Opaque, Host: u.Host, Path: u.Path}
 	if prefix := u.Query().Get("prefix"); prefix != "" {

@@ -88,7 +88,7 @@ func (a *app) records(form string) io.Writer {
 
 // colours says whether w shows colours: a terminal that obeys, without NO_COLOR.
 func (a *app) colours(w io.Writer) bool {
-	if v, _ := a.getenv("NO_COLOR"); v != "" {
+	if a.getenv("NO_COLOR") != "" {
 		return false
 	}
 	return a.draws(w)

@@ -36,7 +36,7 @@ func (a *app) settle(cmd *cobra.Command) error {
 			// --timeout: the variable is of the latter.
 			flags, f = cmd.Root().PersistentFlags(), global
 		}
-		value, _ := a.getenv(envName(f.Name))
+		value := a.getenv(envName(f.Name))
 		if f.Changed || value == "" || f.Name == "help" || f.Name == "version" {
 			return
 		}
@@ -105,13 +105,14 @@ func envName(flag string) string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-func (a *app) getenv(name string) (string, bool) {
+// getenv is the value of a variable; "": it is not set.
+func (a *app) getenv(name string) string {
 	for i := len(a.environ) - 1; i >= 0; i-- {
 		if k, v, _ := strings.Cut(a.environ[i], "="); k == name {
-			return v, true
+			return v
 		}
 	}
-	return "", false
+	return ""
 }
 
 // checkGlobals reports the mistakes in the settings that all commands share.

@@ -69,7 +69,7 @@ conflict (exit code 4).`,
 		}
 		return checkEndpoint(&cfg.Endpoint)
 	})
-	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
+	cmd.RunE = show(a, func(ctx context.Context, c *admin.Client, args []string) (*api.Subscription, error) {
 		cfg.Order = api.Order(order)
 		if fl.Changed("dead-letters") { // else it is not asked for
 			cfg.DeadLetters = api.DeadLetterPolicy(policy)
@@ -77,17 +77,13 @@ conflict (exit code 4).`,
 		if fl.Changed("from") {
 			cfg.From = api.From(from)
 		}
-		d, err := rf.Admin().CreateSubscription(ctx, args[0], cfg)
-		if err != nil {
-			return err
+		return c.CreateSubscription(ctx, args[0], cfg)
+	}, func(r *report, d *api.Subscription) {
+		to := ""
+		if d.Endpoint != nil {
+			to = " to " + d.Endpoint.URL
 		}
-		return emit(a, d, func(r *report, d *api.Subscription) {
-			to := ""
-			if d.Endpoint != nil {
-				to = " to " + d.Endpoint.URL
-			}
-			r.line("subscription %s delivers topic %s%s", d.Name, d.Topic, to)
-		})
+		r.line("subscription %s delivers topic %s%s", d.Name, d.Topic, to)
 	})
 	return cmd
 }

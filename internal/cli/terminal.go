@@ -12,7 +12,7 @@ import (
 
 // draws says whether what is shown on w may be drawn over: a terminal, and one that obeys.
 func (a *app) draws(w io.Writer) bool {
-	if v, _ := a.getenv("TERM"); v == "dumb" {
+	if a.getenv("TERM") == "dumb" {
 		return false
 	}
 	return isTerminal(w)
