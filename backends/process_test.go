@@ -126,7 +126,8 @@ func TestProcessesThatDieAreNoticedAndAStoppedOneIsFenced(t *testing.T) {
 	for _, name := range append(testserver.Registries(t), "sqlite", "file") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			raw, namespace, ttl := "", fmt.Sprintf("process-%016x", rand.Uint64()), 10*time.Minute
+			var raw string
+			namespace, ttl := fmt.Sprintf("process-%016x", rand.Uint64()), 10*time.Minute
 			switch name {
 			case "sqlite":
 				raw = "sqlite://" + filepath.Join(t.TempDir(), "registry.db")

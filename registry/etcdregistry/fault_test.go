@@ -49,16 +49,6 @@ func apply(s *store, key string) func(context.Context) error {
 	}
 }
 
-func has(t *testing.T, s *store, key string) bool {
-	t.Helper()
-	var snap driver.Snapshot
-	eventually(t, "list", func(ctx context.Context) (err error) {
-		snap, err = s.List(ctx, key)
-		return err
-	})
-	return len(snap.Entries) > 0
-}
-
 func await(t *testing.T, what string, ch <-chan struct{}) {
 	t.Helper()
 	select {

@@ -50,15 +50,15 @@ func sessionClose(s *suite) {
 // sessionLives takes longer TTLs when one was not enough: a machine may stall for a second.
 func sessionLives(s *suite) {
 	a, b := s.open(), s.open()
-	s.again(func(longer time.Duration) string { return s.outlives(a, b, longer*s.h.TTL) })
+	s.again(func(ttl time.Duration) string { return s.outlives(a, b, ttl) })
 }
 
-// again repeats what a stall of the machine may spoil, with longer times; it fails with what was wrong at last.
-func (s *suite) again(try func(longer time.Duration) (broken string)) {
+// again repeats what a stall of the machine may spoil, with longer TTLs; it fails with what was wrong at last.
+func (s *suite) again(try func(ttl time.Duration) (broken string)) {
 	s.Helper()
 	var broken string
-	for _, longer := range []time.Duration{1, 4, 16} {
-		if broken = try(longer); broken == "" {
+	for _, ttl := range []time.Duration{s.h.TTL, 4 * s.h.TTL, 16 * s.h.TTL} {
+		if broken = try(ttl); broken == "" {
 			return
 		}
 		s.Log(broken)
@@ -176,9 +176,9 @@ func (s *suite) outlived(a, b, c *Process) string {
 // frozen takes longer TTLs when one was not enough, as sessionLives does.
 func frozen(s *suite) {
 	b := s.open()
-	s.again(func(longer time.Duration) string {
+	s.again(func(ttl time.Duration) string {
 		if a := s.open(); a.Freeze != nil {
-			return s.thawed(a, b, longer*s.h.TTL)
+			return s.thawed(a, b, ttl)
 		}
 		return ""
 	})
