@@ -17,7 +17,7 @@ import (
 const (
 	daemonCount  = 3
 	customers    = 20
-	eachRound    = 10 // records of a customer
+	eachRound    = 7 // records of a customer
 	endpointName = "endpoint"
 )
 
