@@ -3,6 +3,7 @@
 package vfs
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -31,7 +32,7 @@ func (f *memFile) run(op string, do func() error) error {
 	if err == nil {
 		err = do()
 	}
-	if err == nil || err == io.EOF {
+	if err == nil || errors.Is(err, io.EOF) {
 		return err
 	}
 	return &fs.PathError{Op: op, Path: f.name, Err: err}

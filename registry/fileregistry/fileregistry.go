@@ -175,7 +175,7 @@ func (s *store) kernelPath(name string) string {
 
 // openControl maps the control file. It is written in full before: a store into a page without a
 // block kills the process when the disk is full.
-func (s *store) openControl(ctx context.Context) (err error) {
+func (s *store) openControl() (err error) {
 	if s.lockFile, err = s.dir.OpenFile(controlName, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func (s *store) join(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("lock %s: %w", s.dir.Path(aliveLock), err)
 	}
-	if err := s.openControl(ctx); err != nil {
+	if err := s.openControl(); err != nil {
 		return fmt.Errorf("file registry: control file: %w", explain(err))
 	}
 	s.j = &journal{fs: s.dir, data: s.fs, ctl: s.ctl, space: s.space}
