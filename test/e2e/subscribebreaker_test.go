@@ -30,7 +30,7 @@ func TestOutageCostsNoRecordItsAttempts(t *testing.T) {
 		}
 		stop()
 		subscribe(t, rf, "billing", h)
-		time.Sleep(3 * time.Second)
+		time.Sleep(time.Hour)
 		d.cure()
 		time.Sleep(time.Minute)
 		for k := range keys {
