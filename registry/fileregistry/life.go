@@ -45,13 +45,13 @@ func (s *store) comeAlive(ctx context.Context) error {
 		return errors.Join(err, gate.Close())
 	}
 	sign(gate, os.Getpid())
-	err = s.join(ctx)
+	err = s.join()
 	sign(gate, 0)
 	return errors.Join(err, gate.Close())
 }
 
 // join runs under the lock of the opener.
-func (s *store) join(ctx context.Context) error {
+func (s *store) join() error {
 	if err := s.checkFormat(); err != nil {
 		return err
 	}
