@@ -83,8 +83,8 @@ type store struct {
 	core     *core
 	syncer   *syncer
 	keeper   *sessionKeeper
-	bell     *local.Bell // nil: the rounds of the keeper notice what others wrote
-	fifo     io.Closer   // others see its end when this process dies; nil: they can't
+	waker    waker
+	fifo     io.Closer // others see its end when this process dies; nil: they can't
 
 	quit   chan struct{} // closed first: no more calls
 	wg     sync.WaitGroup
@@ -259,12 +259,15 @@ func refuseFormat(file, have string) error {
 // openKernel opens what the kernel tells other processes through. Where it can't, because inotify
 // instances have run out for example, the store works all the same, more slowly.
 func (s *store) openKernel() {
+	s.waker = newPollWaker(s.ctl)
 	if !s.real {
 		return
 	}
-	var err error
-	if s.bell, err = local.NewBell(s.kernelPath("wake")); err != nil {
-		s.log.Warn("changes by other processes are noticed within a second only", "error", err)
+	if w, err := local.NewBell(s.kernelPath("wake")); err != nil {
+		s.log.Warn("changes by other processes are polled for", "error", err)
+	} else {
+		_ = s.waker.Close()
+		s.waker = w
 	}
 	if f, err := local.Announce(s.kernelPath(tempPrefix+s.handle), s.kernelPath(livePrefix+s.handle)); err != nil {
 		s.log.Warn("others will notice the death of this process by its heartbeat only", "error", err)
@@ -280,7 +283,7 @@ func (s *store) start(noSync bool, at *directory) {
 			return s.dir.OpenFile(journalName(i), os.O_RDWR, 0o600)
 		},
 		redo: s.rotate,
-		wake: s.ring,
+		wake: s.waker.Ring,
 	}
 	s.core = &core{
 		j:    s.j,
@@ -294,23 +297,14 @@ func (s *store) start(noSync bool, at *directory) {
 	s.core.publish(&change{sessions: true})
 	s.syncWG.Go(s.syncer.run) // these are joined by Close
 	s.wg.Go(s.core.run)
-	if s.bell != nil {
-		s.wg.Go(s.listen)
-	}
+	s.wg.Go(s.listen)
 	s.keeper.start()
 }
 
 // listen passes the wake-ups of other processes on.
 func (s *store) listen() {
-	for s.bell.Wait() == nil {
+	for s.waker.Wait() == nil {
 		s.poke()
-	}
-}
-
-// ring wakes the other processes.
-func (s *store) ring() {
-	if s.bell != nil {
-		s.bell.Ring()
 	}
 }
 
@@ -350,21 +344,19 @@ func (s *store) shutDown() {
 	s.syncWG.Wait() // while the core still runs: a failed sync needs it
 	close(s.core.quit)
 	s.core.watches.Close()
-	if s.bell != nil {
-		s.err = s.bell.Close()
-	}
+	s.err = s.waker.Close()
 	s.wg.Wait()
 	s.syncer.drop() // those who open sessions wait for these answers
 	s.keeper.opening.Wait()
-	s.bell = nil
+	s.waker = nil
 	s.err = errors.Join(s.err, s.syncer.close(), s.release())
 }
 
 // release closes what open had opened.
 func (s *store) release() error {
 	var errs []error
-	if s.bell != nil {
-		errs = append(errs, s.bell.Close())
+	if s.waker != nil {
+		errs = append(errs, s.waker.Close())
 	}
 	if s.fifo != nil {
 		errs = append(errs, s.fifo.Close())

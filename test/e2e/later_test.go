@@ -196,3 +196,37 @@ func TestLaterIsCalledWhileTheHandlerRuns(t *testing.T) {
 		c.leave(t)
 	})
 }
+
+// Who loses a partition is told so by the context, and by the answer.
+func TestAnAnswerForALostPartitionCountsForNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, rf := newTopic(t, 1)
+		produce(t, rf, "orders", 0, 1, 1)
+		type out struct {
+			ctx   context.Context
+			later ringfence.Later
+		}
+		came := make(chan out, 2)
+		c := consume(t, rf, "orders", "g", func(ctx context.Context, m *ringfence.Message) error {
+			came <- out{ctx, m.Later()}
+			return nil
+		}, ringfence.ConsumeOptions{})
+		first := <-came
+		synctest.Wait() // the handler has returned
+		_, err := rf.Admin().SeekGroup(t.Context(), "g", ringfence.SeekEarliest, nil)
+		must(t, err)
+		<-first.ctx.Done()
+		if cause, err := context.Cause(first.ctx), first.later.Answer(nil); !errors.Is(cause, ringfence.ErrFenced) || !errors.Is(err, ringfence.ErrFenced) {
+			t.Errorf("cause %v, answer %v; expected ErrFenced for both", cause, err)
+		}
+		second := <-came
+		if err := first.later.Answer(nil); !errors.Is(err, ringfence.ErrConflict) {
+			t.Errorf("a second answer of the first attempt: %v; expected ErrConflict", err)
+		}
+		if err := second.later.Answer(nil); err != nil {
+			t.Error(err)
+		}
+		c.leave(t)
+	})
+}

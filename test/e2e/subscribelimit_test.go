@@ -199,3 +199,41 @@ func TestWhatIsParkedAndWhatIsNewTakeTurnsAtARate(t *testing.T) {
 		stop()
 	})
 }
+
+func TestTheMembersShareTheConcurrencyOfASubscription(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		// A record in eight fails twice, and is parked at once.
+		_, rf, c := limited(t, 30000, 256, admin.SubscriptionConfig{Concurrency: 20, Hold: -1, Retry: admin.Retry{Initial: 100 * time.Millisecond, Attempts: 1000}})
+		failed := map[string]int{}
+		fails := func(m *ringfence.Message) bool {
+			failed[string(m.Value)]++
+			return m.Value[len(m.Value)-1]%8 == 0 && failed[string(m.Value)] < 3
+		}
+		stop := subscribe(t, rf, "billing", c.handler("a", 10*time.Millisecond, fails))
+		measure := func(what string, most int) {
+			t.Helper()
+			time.Sleep(time.Second)
+			c.since()
+			time.Sleep(time.Second)
+			if _, got := c.since(); got != most {
+				t.Errorf("%s: %d under way at once; expected %d", what, got, most)
+			}
+		}
+		measure("as it was made", 20)
+		for _, l := range []api.Limits{{Concurrency: 9}, {Concurrency: 64}, {Rate: 5000}, {Concurrency: 8}} {
+			_, err := rf.Admin().LimitSubscription(t.Context(), "billing", l, nil)
+			must(t, err)
+			if l.Concurrency > 0 {
+				measure(fmt.Sprint(l), l.Concurrency)
+			}
+		}
+		_, err := rf.Admin().LimitSubscription(t.Context(), "billing", api.Limits{Concurrency: api.NoLimit}, nil)
+		must(t, err)
+		time.Sleep(time.Second)
+		if _, got := c.since(); got < 100 {
+			t.Errorf("without a bound %d were under way at once", got)
+		}
+		stop()
+	})
+}

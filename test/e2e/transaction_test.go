@@ -323,3 +323,55 @@ func TestCommitInWithoutWhatItNeedsIsInvalid(t *testing.T) {
 		t.Errorf("a registry without transactions: %v; expected ErrInvalid", err)
 	}
 }
+
+func TestCommitInASecondTimeSaysThatItExists(t *testing.T) {
+	t.Parallel()
+	s, rf := newShop(t, 1, 1, 1)
+	second := make(chan error, 1)
+	c := consume(t, rf, "orders", "g", func(ctx context.Context, m *ringfence.Message) error {
+		if err := s.handle(ctx, m); err != nil {
+			return err
+		}
+		return s.sell(ctx, m, func(err error) error {
+			second <- err
+			return err
+		})
+	}, transactional("a"))
+	select {
+	case err := <-second:
+		if !errors.Is(err, ringfence.ErrExists) {
+			t.Errorf("the second CommitIn: %v; expected ErrExists", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("the handler does not get so far")
+	}
+	s.await(t, rf)
+	c.leave(t)
+	s.exactly(t, 1, 1)
+}
+
+// A transactional handler may answer later: what counts then is what it has committed until it does.
+func TestAnAnswerThatComesLaterCountsWithItsTransaction(t *testing.T) {
+	t.Parallel()
+	s, rf := newShop(t, 1, 10, 3)
+	var mu sync.Mutex
+	tried := map[int64]bool{}
+	c := consume(t, rf, "orders", "g", func(ctx context.Context, m *ringfence.Message) error {
+		mu.Lock()
+		again := tried[m.Offset]
+		tried[m.Offset] = true
+		mu.Unlock()
+		later := m.Later()
+		go func() { // the consumer waits for its answer
+			if !again {
+				_ = later.Answer(nil) // nothing was committed: it is tried again
+				return
+			}
+			_ = later.Answer(s.handle(ctx, m))
+		}()
+		return nil
+	}, transactional("a"))
+	s.await(t, rf)
+	c.leave(t)
+	s.exactly(t, 10, 3)
+}
