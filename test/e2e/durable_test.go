@@ -140,3 +140,23 @@ func TestAParkedRecordIsDurableBeforeTheProgressBehindIt(t *testing.T) {
 	}
 	stop()
 }
+
+// A dead letter's copy outlives the record that it is of, so it has to last as long as the progress behind that.
+func TestACopyOfADeadLetterIsDurableBeforeTheProgressBehindIt(t *testing.T) {
+	t.Parallel()
+	lazy, strict := lazily(t, t.TempDir())
+	d, err := lazy.Admin().CreateSubscription(t.Context(), "s", admin.SubscriptionConfig{Topic: "orders"})
+	must(t, err)
+	stop := subscribe(t, lazy, "s", func(context.Context, *ringfence.Message) error { return ringfence.Permanent(errors.New("never")) })
+	for i := range 5 {
+		_, err := lazy.Produce(t.Context(), "orders", ringfence.Message{Key: []byte{byte(i)}})
+		must(t, err)
+		kept(t, strict, d.Group(), int64(i)+1)
+		info, err := strict.Admin().DescribeTopic(t.Context(), d.Set().DeadTopic)
+		must(t, err)
+		if end := info.Storage[0].Partitions[0].Next; end < int64(i)+1 {
+			t.Fatalf("the progress of dead letter %d is durable, and of their copies only %d", i, end)
+		}
+	}
+	stop()
+}
