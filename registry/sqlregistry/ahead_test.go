@@ -85,3 +85,19 @@ func TestOpenEndsSessionsThatTheTableLacks(t *testing.T) {
 		}
 	})
 }
+
+// A renewal that comes late, as a network may keep it, does not bring back a session that others may have seen ended.
+func TestARenewalDoesNotReviveASessionThatRanOut(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, c Config, sessions *sql.DB) {
+		x := hold(t, openStore(t, c), "a", 3*time.Second)
+		if _, err := sessions.Exec("UPDATE ringfence_sessions SET expires = 1 WHERE id = '" + x.ID() + "'"); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-x.Done():
+		case <-time.After(20 * time.Second):
+			t.Error("the session goes on")
+		}
+	})
+}
