@@ -77,3 +77,19 @@ func TestATopicThatIsMadeAgainHasAnotherID(t *testing.T) {
 		t.Errorf("the handle of the topic that is gone has ID %q", h.ID())
 	}
 }
+
+// A repeated append is answered with its own first offset, not with that of the batch that it came in.
+func TestEachAppendOfABatchIsRememberedAtItsOffset(t *testing.T) {
+	t.Parallel()
+	id := &identity{id: 7}
+	b := &batch{identity: id}
+	for sequence := range int64(3) {
+		b.items = append(b.items, &pending{req: &driver.AppendRequest{Records: make([]driver.Record, 2), Producer: driver.Producer{ID: 7, Sequence: sequence}}})
+	}
+	new(partition).remember(b, 10)
+	for sequence := range int64(3) {
+		if got, want := id.find(sequence), 10+2*sequence; got != want {
+			t.Errorf("append %d is at %d; expected %d", sequence, got, want)
+		}
+	}
+}
