@@ -66,7 +66,8 @@ type crowd struct {
 func (c *crowd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n := c.now.Add(1)
 	defer c.now.Add(-1)
-	for m := c.most.Load(); n > m && !c.most.CompareAndSwap(m, n); m = c.most.Load() {
+	for m := c.most.Load(); n > m; m = c.most.Load() {
+		c.most.CompareAndSwap(m, n)
 	}
 	<-time.After(c.pause)
 	c.inbox.ServeHTTP(w, r)

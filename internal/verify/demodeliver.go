@@ -222,7 +222,8 @@ func (d *deliverDemo) startEndpoint(ctx context.Context) {
 	transport := http.Transport{DisableKeepAlives: true}
 	request := must(http.NewRequestWithContext(ctx, http.MethodGet, d.endpoint.URL, http.NoBody))
 	d.await(ctx, "the endpoint answers", func() int64 {
-		response := must(transport.RoundTrip(request))
+		response, err := transport.RoundTrip(request)
+		check(err)
 		check(response.Body.Close())
 		return 0
 	})
