@@ -3,7 +3,7 @@
 GO            ?= go
 TAGS          := grpcnotrace
 BIN           := bin
-TEST_FLAGS    ?= -timeout 10m -p 8
+TEST_FLAGS    ?= -timeout 10m -p 4
 PACKAGES      ?= ./...
 GOLANGCI_VERSION := v2.14.0
 GOLANGCI      := $(BIN)/golangci-lint-$(GOLANGCI_VERSION)
@@ -88,8 +88,7 @@ t: toolchain ## After each edit: the core on stores in memory, and 300 simulated
 
 .PHONY: test
 ifdef CI
-test: setup serving
-	@$(MAKE) --jobs=3 --output-sync=target race unraced # most tests wait more than they compute
+test: race unraced
 else
 test: setup serving ## All tests of all modules, with the servers that are installed (make services-list); with CI=true the fast ones under the race detector
 	@$(call served,$(call each,$(GO) test -tags $(TAGS) $(TEST_FLAGS) $(PACKAGES)))

@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) {
 	// A random history takes a second here, and tests wait for servers rather than for a core.
-	if err := errors.Join(flag.Set("rapid.checks", "20"), flag.Set("test.parallel", "8")); err != nil {
+	if err := errors.Join(flag.Set("rapid.checks", "20"), flag.Set("test.parallel", "4")); err != nil {
 		panic(err)
 	}
 	goleak.VerifyTestMain(m)

@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// Waiting runs eight tests of a package at once, whatever the number of processors: they mostly wait. A
+// Waiting runs four tests of a package at once, whatever the number of processors: they mostly wait. A
 // TestMain calls it.
 func Waiting() {
 	flag.Parse()
-	if err := flag.Set("test.parallel", "8"); err != nil {
+	if err := flag.Set("test.parallel", "4"); err != nil {
 		panic(err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -230,11 +231,13 @@ func TestCloseDoesNotWaitForAStoppedLooker(t *testing.T) {
 	if err := leaves.Close(); err != nil {
 		t.Errorf("let go of while another one looks: %v", err)
 	}
-	go func() { // ends with the mapping
+	var looks sync.WaitGroup
+	looks.Go(func() {
 		time.Sleep(5 * gateNap) // the other process waits meanwhile
 		_ = stopped.lock(unix.F_UNLCK, gateByte)
-	}()
+	})
 	mustMap(t, o, 4096, true)
+	looks.Wait()
 }
 
 // A system that cleans up after a login removes what lies in memory, and then anybody can take the name.

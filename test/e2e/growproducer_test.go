@@ -48,6 +48,7 @@ func TestProducerProcess(t *testing.T) {
 			window <- struct{}{}
 			rf.ProduceAsync(t.Context(), "a", m, nil, func(_ ringfence.Position, err error) {
 				if err != nil {
+					fmt.Fprintf(os.Stderr, "%s %s: %v\n", m.Key, m.Value, err) // the test does not read on after a disorder
 					t.Error(err)
 				}
 				<-window
