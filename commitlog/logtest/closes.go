@@ -48,10 +48,8 @@ func closeLog(e *env) {
 	e.must(l.Close())
 	e.wantAll(t, commitlog.ErrClosed)
 	e.wantIs(l.CreateTopic(e.ctx, commitlog.TopicConfig{Name: "other", Partitions: 1}), commitlog.ErrClosed)
-	_, err := l.Topic(e.ctx, topicName)
-	e.wantIs(err, commitlog.ErrClosed)
-	_, err = l.Topics(e.ctx)
-	e.wantIs(err, commitlog.ErrClosed)
+	e.wantIs(errOf(l.Topic(e.ctx, topicName)), commitlog.ErrClosed)
+	e.wantIs(errOf(l.Topics(e.ctx)), commitlog.ErrClosed)
 	e.wantIs(l.DeleteTopic(e.ctx, topicName), commitlog.ErrClosed)
 }
 

@@ -1,7 +1,6 @@
 package logtest
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -201,8 +200,7 @@ func (m *model) repeat(*rapid.T) {
 
 func (m *model) same(got, want commitlog.Record) {
 	m.Helper()
-	if got.Timestamp != want.Timestamp || (got.Key == nil) != (want.Key == nil) || !bytes.Equal(got.Key, want.Key) ||
-		!bytes.Equal(got.Value, want.Value) || !sameHeaders(got.Headers, want.Headers) {
+	if !same(got, want) {
 		m.Fatalf("record %.200q; want %.200q", fmt.Sprint(got), fmt.Sprint(want))
 	}
 }

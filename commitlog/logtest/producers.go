@@ -57,14 +57,10 @@ func produceTwice(e *env) {
 
 func produceGap(e *env) {
 	t := e.topic(e.log(), 1)
-	_, err := produce(e, t, 0, commitlog.Producer{ID: 1, Sequence: 1}, "starts too late")
-	e.wantIs(err, commitlog.ErrInvalid)
-	_, err = produce(e, t, 0, commitlog.Producer{ID: 1, Sequence: 0}, "a")
-	e.must(err)
-	_, err = produce(e, t, 0, commitlog.Producer{ID: 1, Sequence: 2}, "leaves one out")
-	e.wantIs(err, commitlog.ErrInvalid)
-	_, err = produce(e, t, 0, commitlog.Producer{ID: 1, Sequence: 1}, "b")
-	e.must(err)
+	e.wantIs(errOf(produce(e, t, 0, commitlog.Producer{ID: 1, Sequence: 1}, "starts too late")), commitlog.ErrInvalid)
+	e.must(errOf(produce(e, t, 0, commitlog.Producer{ID: 1, Sequence: 0}, "a")))
+	e.wantIs(errOf(produce(e, t, 0, commitlog.Producer{ID: 1, Sequence: 2}, "leaves one out")), commitlog.ErrInvalid)
+	e.must(errOf(produce(e, t, 0, commitlog.Producer{ID: 1, Sequence: 1}, "b")))
 	e.wantValues(e.all(t, 0), "a", "b")
 }
 
@@ -73,8 +69,7 @@ func produceIndependently(e *env) {
 	for seq := range int64(5) {
 		for id := range uint64(3) {
 			for p := range 2 {
-				_, err := produce(e, t, p, commitlog.Producer{ID: 1 + id, Sequence: seq}, "x")
-				e.must(err)
+				e.must(errOf(produce(e, t, p, commitlog.Producer{ID: 1 + id, Sequence: seq}, "x")))
 			}
 		}
 	}
@@ -141,16 +136,12 @@ func produceConcurrently(e *env) {
 
 func produceFenced(e *env) {
 	_, a, b := e.two(1)
-	_, err := produce(e, a, 0, commitlog.Producer{ID: 6, Epoch: 1, Sequence: 0}, "a")
-	e.must(err)
-	_, err = produce(e, b, 0, commitlog.Producer{ID: 6, Epoch: 2, Sequence: 1}, "b")
-	e.must(err)
+	e.must(errOf(produce(e, a, 0, commitlog.Producer{ID: 6, Epoch: 1, Sequence: 0}, "a")))
+	e.must(errOf(produce(e, b, 0, commitlog.Producer{ID: 6, Epoch: 2, Sequence: 1}, "b")))
 	for _, seq := range []int64{1, 2} {
-		_, err = produce(e, a, 0, commitlog.Producer{ID: 6, Epoch: 1, Sequence: seq}, "of the old epoch")
-		e.wantIs(err, commitlog.ErrFenced)
+		e.wantIs(errOf(produce(e, a, 0, commitlog.Producer{ID: 6, Epoch: 1, Sequence: seq}, "of the old epoch")), commitlog.ErrFenced)
 	}
-	_, err = produce(e, a, 0, commitlog.Producer{ID: 6, Epoch: 2, Sequence: 2}, "c")
-	e.must(err)
+	e.must(errOf(produce(e, a, 0, commitlog.Producer{ID: 6, Epoch: 2, Sequence: 2}, "c")))
 	e.wantValues(e.all(a, 0), "a", "b", "c")
 }
 
@@ -159,24 +150,20 @@ func produceFencedEverywhere(e *env) {
 	l := e.open()
 	t := e.topic(l, 3)
 	for part := range 2 {
-		_, err := produce(e, t, part, commitlog.Producer{ID: 11, Epoch: 1, Sequence: 0}, "a")
-		e.must(err)
+		e.must(errOf(produce(e, t, part, commitlog.Producer{ID: 11, Epoch: 1, Sequence: 0}, "a")))
 	}
-	_, err := produce(e, t, 0, commitlog.Producer{ID: 11, Epoch: 2, Sequence: 1}, "b")
-	e.must(err)
+	e.must(errOf(produce(e, t, 0, commitlog.Producer{ID: 11, Epoch: 2, Sequence: 1}, "b")))
 	stale := func() {
 		e.Helper()
 		for part, sequence := range []int64{2, 1, 0} {
-			_, err := produce(e, t, part, commitlog.Producer{ID: 11, Epoch: 1, Sequence: sequence}, "of the old epoch")
-			e.wantIs(err, commitlog.ErrFenced)
+			e.wantIs(errOf(produce(e, t, part, commitlog.Producer{ID: 11, Epoch: 1, Sequence: sequence}, "of the old epoch")), commitlog.ErrFenced)
 		}
 	}
 	stale()
 	e.must(l.Close())
 	t = e.openTopic(e.log())
 	stale()
-	_, err = produce(e, t, 1, commitlog.Producer{ID: 11, Epoch: 2, Sequence: 1}, "b")
-	e.must(err)
+	e.must(errOf(produce(e, t, 1, commitlog.Producer{ID: 11, Epoch: 2, Sequence: 1}, "b")))
 	for part, want := range [][]string{{"a", "b"}, {"a", "b"}, {}} {
 		e.wantValues(e.all(t, part), want...)
 	}
@@ -192,8 +179,7 @@ func produceFencedByADuplicate(e *env) {
 		e.Errorf("a duplicate of a higher epoch: %d, %v; want %d", again, err, first)
 	}
 	for part, sequence := range []int64{1, 0} {
-		_, err = produce(e, a, part, commitlog.Producer{ID: 12, Epoch: 1, Sequence: sequence}, "of the old epoch")
-		e.wantIs(err, commitlog.ErrFenced)
+		e.wantIs(errOf(produce(e, a, part, commitlog.Producer{ID: 12, Epoch: 1, Sequence: sequence}, "of the old epoch")), commitlog.ErrFenced)
 	}
 	second, err := produce(e, b, 0, commitlog.Producer{ID: 12, Epoch: 2, Sequence: 1}, "b")
 	e.must(err)
@@ -208,8 +194,7 @@ func produceFencedByADuplicate(e *env) {
 func produceAmongMany(e *env) {
 	t := e.topic(e.log(), 1)
 	early := commitlog.Producer{ID: commitlog.NewProducerID()}
-	_, err := produce(e, t, 0, early, "early")
-	e.must(err)
+	e.must(errOf(produce(e, t, 0, early, "early")))
 	n := e.n(5000, 20)
 	var others sync.WaitGroup
 	for range n {
@@ -250,12 +235,9 @@ func produceReopened(e *env) {
 		if err != nil || again != firsts[part] {
 			e.Errorf("the last sequence again after reopening: %d, %v; want %d", again, err, firsts[part])
 		}
-		_, err = produce(e, t, part, p(4), "gap")
-		e.wantIs(err, commitlog.ErrInvalid)
-		_, err = produce(e, t, part, commitlog.Producer{ID: 7, Epoch: 2, Sequence: 3}, "old epoch")
-		e.wantIs(err, commitlog.ErrFenced)
-		_, err = produce(e, t, part, p(3), "3")
-		e.must(err)
+		e.wantIs(errOf(produce(e, t, part, p(4), "gap")), commitlog.ErrInvalid)
+		e.wantIs(errOf(produce(e, t, part, commitlog.Producer{ID: 7, Epoch: 2, Sequence: 3}, "old epoch")), commitlog.ErrFenced)
+		e.must(errOf(produce(e, t, part, p(3), "3")))
 		e.wantValues(e.all(t, part), "0", "1", "2", "3")
 	}
 }
@@ -266,14 +248,12 @@ func produceSealed(e *env) {
 	_, a, b := e.two(1)
 	first, err := produce(e, a, 0, commitlog.Producer{ID: 8, Sequence: 0}, "x")
 	e.must(err)
-	_, err = b.Seal(e.ctx)
-	e.must(err)
+	e.must(errOf(b.Seal(e.ctx)))
 	again, err := produce(e, a, 0, commitlog.Producer{ID: 8, Sequence: 0}, "x")
 	if err != nil || again != first {
 		e.Errorf("a duplicate after the seal: %d, %v; want %d", again, err, first)
 	}
-	_, err = produce(e, a, 0, commitlog.Producer{ID: 8, Sequence: 1}, "y")
-	e.wantIs(err, commitlog.ErrSealed)
+	e.wantIs(errOf(produce(e, a, 0, commitlog.Producer{ID: 8, Sequence: 1}, "y")), commitlog.ErrSealed)
 	e.wantValues(e.all(a, 0), "x")
 }
 
@@ -288,10 +268,8 @@ func produceSealedAnew(e *env) {
 		e.must(err)
 		firsts = append(firsts, first)
 	}
-	_, err := produce(e, t, 0, commitlog.Producer{ID: 14}, "of another")
-	e.must(err)
-	_, err = t.Seal(e.ctx)
-	e.must(err)
+	e.must(errOf(produce(e, t, 0, commitlog.Producer{ID: 14}, "of another")))
+	e.must(errOf(t.Seal(e.ctx)))
 	e.must(l.Close())
 	for _, order := range [][]int64{{2, 1, 0}, {0, 1, 2}} {
 		l = e.open()
@@ -306,8 +284,7 @@ func produceSealedAnew(e *env) {
 			partition int
 			producer  commitlog.Producer
 		}{{0, commitlog.Producer{ID: 13, Sequence: 3}}, {1, commitlog.Producer{ID: 13}}, {0, commitlog.Producer{ID: 15}}, {1, commitlog.Producer{ID: 15}}} {
-			_, err := produce(e, t, absent.partition, absent.producer, "absent")
-			e.wantIs(err, commitlog.ErrSealed)
+			e.wantIs(errOf(produce(e, t, absent.partition, absent.producer, "absent")), commitlog.ErrSealed)
 		}
 		e.must(l.Close())
 	}
@@ -343,8 +320,7 @@ func producePipeline(e *env) {
 	}
 	var want []string
 	for seq := range errs {
-		_, err := t.Append(e.ctx, 0, records(fmt.Sprint(seq)), opts(seq))
-		e.must(err)
+		e.must(errOf(t.Append(e.ctx, 0, records(fmt.Sprint(seq)), opts(seq))))
 		want = append(want, fmt.Sprint(seq))
 	}
 	e.wantValues(e.all(t, 0), want...)

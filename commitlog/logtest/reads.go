@@ -182,8 +182,7 @@ func readOutside(e *env) {
 func offsetAt(e *env) {
 	t := e.topic(e.log(), 1)
 	for i := range 40 {
-		_, err := t.Append(e.ctx, 0, []commitlog.Record{{Timestamp: int64(1000 + 10*(i/2)), Value: []byte{byte(i)}}}, nil)
-		e.must(err)
+		e.must(errOf(t.Append(e.ctx, 0, []commitlog.Record{{Timestamp: int64(1000 + 10*(i/2)), Value: []byte{byte(i)}}}, nil)))
 	}
 	all := e.all(t, 0)
 	for _, millis := range []int64{0, 1000, 1001, 1010, 1011, 1185, 1190, 1191, 1 << 41} {

@@ -24,8 +24,7 @@ func sealRefuses(e *env) {
 	e.must(err)
 	for _, t := range []*commitlog.Topic{a, b} {
 		for p := range 2 {
-			_, err := t.Append(e.ctx, p, records("late"), nil)
-			e.wantIs(err, commitlog.ErrSealed)
+			e.wantIs(errOf(t.Append(e.ctx, p, records("late"), nil)), commitlog.ErrSealed)
 			if got := e.bounds(t, p); !got.Sealed || got.Next != ends[p] {
 				e.Errorf("bounds of partition %d after the seal: %+v; want the end %d, sealed", p, got, ends[p])
 			}
@@ -50,8 +49,7 @@ func sealLasts(e *env) {
 	if !slices.Equal(ends, again) || !slices.Equal(ends, reopened) || len(ends) != 3 {
 		e.Errorf("ends %v, sealed again %v, after reopening %v", ends, again, reopened)
 	}
-	_, err = t.Append(e.ctx, 0, records("late"), nil)
-	e.wantIs(err, commitlog.ErrSealed)
+	e.wantIs(errOf(t.Append(e.ctx, 0, records("late"), nil)), commitlog.ErrSealed)
 	e.wantValues(e.all(t, 1), "x", "y")
 }
 

@@ -82,8 +82,7 @@ func listTopics(e *env) {
 
 func missingTopic(e *env) {
 	l := e.log()
-	_, err := l.Topic(e.ctx, "missing")
-	e.wantIs(err, commitlog.ErrNotFound)
+	e.wantIs(errOf(l.Topic(e.ctx, "missing")), commitlog.ErrNotFound)
 	e.wantIs(l.DeleteTopic(e.ctx, "missing"), commitlog.ErrNotFound)
 }
 
@@ -180,8 +179,7 @@ func recreate(e *env) {
 		e.Errorf("a new topic has the records of the deleted one: %q", values(got))
 	}
 	first := e.add(fresh, 0, "new")
-	_, err := b.Append(e.ctx, 0, records("late"), nil)
-	e.wantIs(err, commitlog.ErrNotFound)
+	e.wantIs(errOf(b.Append(e.ctx, 0, records("late"), nil)), commitlog.ErrNotFound)
 	e.wantValues(e.upTo(fresh, 0, first, first+1), "new")
 	if got := fmt.Sprint(values(e.all(fresh, 0))); got != "[new]" {
 		e.Errorf("the new topic has %s", got)

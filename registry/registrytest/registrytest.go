@@ -136,6 +136,9 @@ func (s *suite) openIn(namespace string) *Process {
 	return p
 }
 
+// errOf is the error of a call whose value is of no interest.
+func errOf[T any](_ T, err error) error { return err }
+
 func (s *suite) ok(err error) {
 	s.Helper()
 	if err != nil {

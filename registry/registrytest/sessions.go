@@ -195,16 +195,14 @@ func (s *suite) thawed(a, b *Process, ttl time.Duration) string {
 	began := time.Now()
 	s.within(ttl+s.h.Patience, b, "the entry of a frozen process vanishes", func() bool { return s.get(b, "z/1") == "<absent>" })
 	took := time.Since(began)
-	_, err := a.Txn(s.ctx(), registry.Txn{Puts: []registry.Put{{Key: "z/1", Session: x.ID()}}})
-	s.is(err, registry.ErrFenced)
+	s.is(errOf(a.Txn(s.ctx(), registry.Txn{Puts: []registry.Put{{Key: "z/1", Session: x.ID()}}})), registry.ErrFenced)
 	a.Thaw()
 	select {
 	case <-x.Done():
 	case <-time.After(s.h.Patience):
 		s.Error("Done is still open after the process goes on")
 	}
-	_, err = a.Txn(s.ctx(), registry.Txn{Puts: []registry.Put{{Key: "z/1", Session: x.ID()}}})
-	s.is(err, registry.ErrFenced)
+	s.is(errOf(a.Txn(s.ctx(), registry.Txn{Puts: []registry.Put{{Key: "z/1", Session: x.ID()}}})), registry.ErrFenced)
 	again := s.session(a, time.Minute)
 	s.bind(a, again, "z/1")
 	s.ok(again.Close(s.ctx()))
