@@ -80,10 +80,8 @@ func (s *Store) divide(ctx context.Context, txns []driver.Txn) []driver.Result {
 			f := s.d.Fate(err)
 			return f == Again || f == Held && len(part) == 1 && time.Since(start) < brief
 		})
-		for range part {
-			if err != nil {
-				results = append(results, driver.Result{Err: err})
-			}
+		if err != nil {
+			results = slices.Repeat([]driver.Result{{Err: err}}, len(part))
 		}
 		all = append(all, results...)
 	}

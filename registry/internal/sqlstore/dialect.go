@@ -83,16 +83,11 @@ func (d *Dialect) again(err error) bool {
 
 // list is "(?,?,…)" for the first n parameters.
 func (d *Dialect) list(n int) string {
-	var b strings.Builder
-	b.WriteByte('(')
-	for i := range n {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(d.Bind(i + 1))
+	names := make([]string, n)
+	for i := range names {
+		names[i] = d.Bind(i + 1)
 	}
-	b.WriteByte(')')
-	return b.String()
+	return "(" + strings.Join(names, ",") + ")"
 }
 
 // upsert is the statement that writes rows, and its parameters in full.

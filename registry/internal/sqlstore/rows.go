@@ -112,11 +112,7 @@ func (b *batch) flush(ctx context.Context) error {
 			deletes = append(deletes, k)
 		}
 	}
-	most := maxRows
-	if b.s.d.MaxUpsert > 0 {
-		most = b.s.d.MaxUpsert
-	}
-	bytes := cmp.Or(b.s.cfg.MaxBytes, maxBytes)
+	most, bytes := cmp.Or(b.s.d.MaxUpsert, maxRows), cmp.Or(b.s.cfg.MaxBytes, maxBytes)
 	for len(puts) > 0 {
 		var args []any
 		n, size := 0, 0

@@ -50,7 +50,7 @@ func (s *Store) OpenSession(ctx context.Context, ttl time.Duration) (driver.Sess
 	x := s.own.Start(lease.Config{
 		ID: id, TTL: ttl, Opened: opened, Link: s.link, Logger: s.log, Gate: s.gate,
 		Renew: func(ctx context.Context) error { return s.renew(ctx, id, ttl) },
-		End:   func(ctx context.Context) error { return s.endSessions(ctx, []string{id}) },
+		End:   func(ctx context.Context) error { return s.endSessions(ctx, []string{id}, "") },
 	})
 	if x == nil {
 		return nil, s.closedError() // it runs out
@@ -88,13 +88,9 @@ func (s *Store) in(d time.Duration) string {
 	return fmt.Sprintf("%s + %d", s.d.Now(), d.Microseconds())
 }
 
-// endSessions ends sessions and removes their entries; some may have ended already.
-func (s *Store) endSessions(ctx context.Context, ids []string) error {
-	return s.endWhere(ctx, ids, "")
-}
-
-// endWhere ends those of the sessions that meet a condition.
-func (s *Store) endWhere(ctx context.Context, ids []string, condition string) error {
+// endSessions ends those of the sessions that meet a condition, and removes their entries; some may have ended
+// already. Their rows are locked meanwhile, so no other key is bound to them.
+func (s *Store) endSessions(ctx context.Context, ids []string, condition string) error {
 	var keys []string
 	err := s.transact(ctx, "end a session", func(ctx context.Context, q Querier) (bool, error) {
 		keys = []string{sessionsKey}
@@ -103,7 +99,7 @@ func (s *Store) endWhere(ctx context.Context, ids []string, condition string) er
 			return false, err
 		}
 		in := " IN " + s.d.list(len(found))
-		bound, err := s.boundKeys(ctx, q, in, found)
+		bound, err := Column[string](ctx, q, "SELECT k FROM ringfence_entries WHERE session_id"+in+" ORDER BY k"+s.d.ForUpdate, anys(found)...)
 		if err != nil {
 			return false, err
 		}
@@ -120,15 +116,6 @@ func (s *Store) endWhere(ctx context.Context, ids []string, condition string) er
 		s.changed(keys)
 	}
 	return err
-}
-
-// boundKeys are the keys bound to sessions whose rows are locked, so no other key is bound meanwhile.
-func (s *Store) boundKeys(ctx context.Context, q Querier, in string, ids []string) (keys []string, err error) {
-	bound, err := Column[[]byte](ctx, q, "SELECT k FROM ringfence_entries WHERE session_id"+in+" ORDER BY k"+s.d.ForUpdate, anys(ids)...)
-	for _, k := range bound {
-		keys = append(keys, string(k))
-	}
-	return keys, err
 }
 
 // disown ends sessions that the table lacks, while entries are bound to them.

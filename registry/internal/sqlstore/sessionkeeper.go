@@ -5,9 +5,9 @@ import (
 	"errors"
 	mrand "math/rand/v2"
 	"slices"
-	"sync"
 	"time"
 
+	"github.com/ringfence/ringfence/registry/driver"
 	"github.com/ringfence/ringfence/registry/internal/presence"
 )
 
@@ -71,9 +71,7 @@ func (s *Store) round() (next time.Duration, ring []string) {
 		}
 	}
 	s.own.Lost(seen.Missing(before)...)
-	if len(expired) > 0 {
-		s.expire(ctx, expired)
-	}
+	s.expire(ctx, expired)
 	ring = seen.Successors(s.cfg.Handle, neighbours)
 	if len(ring) > 1 && !seen.In(s.cfg.Handle) {
 		ring = nil // without a session it watches only a process that has no other neighbour
@@ -87,7 +85,7 @@ func (s *Store) expire(ctx context.Context, ids []string) {
 	s.own.Lost(ids...)
 	mrand.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 	for few := range slices.Chunk(ids, expireAtOnce) {
-		if err := s.endWhere(ctx, few, " AND expires <= "+s.d.Now()); err != nil && s.ctx.Err() == nil {
+		if err := s.endSessions(ctx, few, " AND expires <= "+s.d.Now()); err != nil && s.ctx.Err() == nil {
 			s.log.Warn("can't end expired sessions yet", "sessions", len(few), "error", err)
 		}
 		if ctx.Err() != nil {
@@ -124,7 +122,7 @@ func (s *Store) endSessionsOf(watching context.Context, handle string) {
 	defer cancel()
 	ids, err := Column[string](ctx, s.cfg.Reads, s.d.bind("SELECT id FROM ringfence_sessions WHERE process = %s", 1), handle)
 	if err == nil && len(ids) > 0 {
-		err = s.endSessions(ctx, ids)
+		err = s.endSessions(ctx, ids, "")
 	}
 	if err != nil && watching.Err() == nil {
 		s.log.Warn("can't end the sessions of a dead process; they end with their TTL", "sessions", len(ids), "error", err)
@@ -159,52 +157,32 @@ func (s *Store) sweep(ctx context.Context) error {
 			expired = append(expired, x.id)
 		}
 	}
-	if len(expired) > 0 {
-		s.expire(ctx, expired)
-	}
+	s.expire(ctx, expired)
 	return nil
-}
-
-// ownPresence shows other processes that this one lives; nil before the first session.
-type ownPresence struct {
-	mu sync.Mutex
-	p  Presence
 }
 
 // announce makes the death of this process noticeable, once.
 func (s *Store) announce(ctx context.Context) error {
 	s.starting.Lock()
 	defer s.starting.Unlock()
-	if s.presence.get() != nil {
+	if s.presence.Load() != nil {
 		return nil
 	}
 	p, err := s.cfg.Signals.Announce(ctx)
 	if err != nil {
 		return err
 	}
-	s.presence.set(p)
+	s.presence.Store(&p)
 	return nil
 }
 
-func (p *ownPresence) get() Presence {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.p
-}
-
-func (p *ownPresence) set(q Presence) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.p = q
-}
-
 func (s *Store) keepPresence(ctx context.Context) {
-	p := s.presence.get()
+	p := s.presence.Load()
 	if p == nil {
 		return
 	}
 	age := s.link.Age()
-	err := p.Keep(ctx, func() {
+	err := (*p).Keep(ctx, func() {
 		s.link.Lost()
 		age = s.link.Age()
 	})
@@ -213,4 +191,40 @@ func (s *Store) keepPresence(ctx context.Context) {
 	} else if s.ctx.Err() == nil {
 		s.log.Warn("can't show other processes that this one lives; its sessions rely on their TTL", "error", err)
 	}
+}
+
+// sighting is one session as the database has it.
+type sighting struct {
+	id, process string
+	ttl, left   time.Duration
+}
+
+func (x sighting) expired() bool { return x.left <= 0 }
+
+// sessions reads all sessions, those that expire first in front. It ends the ones that expire later than
+// any TTL allows, because the clock of the store was set back, and leaves them out.
+func (s *Store) sessions(ctx context.Context) (all []sighting, err error) {
+	var ahead []string
+	err = each(ctx, s.cfg.Reads, func(scan func(...any) error) error {
+		var x sighting
+		var ttl, left int64
+		if err := scan(&x.id, &x.process, &ttl, &left); err != nil {
+			return err
+		}
+		if left > driver.MaxSessionTTL.Microseconds() {
+			ahead = append(ahead, x.id)
+			return nil
+		}
+		x.ttl, x.left = time.Duration(ttl)*time.Microsecond, time.Duration(left)*time.Microsecond
+		all = append(all, x)
+		return nil
+	}, "SELECT id, process, ttl, expires - "+s.d.Now()+" FROM ringfence_sessions ORDER BY 4")
+	if err == nil && len(ahead) > 0 {
+		failed := s.endSessions(ctx, ahead, "")
+		s.log.Warn("ending sessions that would live longer than any may: the clock of the store was set back", "sessions", len(ahead), "first", ahead[0], "error", failed)
+		if failed == nil {
+			poke(s.ring)
+		}
+	}
+	return all, err
 }

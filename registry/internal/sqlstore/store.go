@@ -11,6 +11,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -75,8 +76,8 @@ type Store struct {
 
 	starting sync.Mutex // held over I/O: by the first session or watch, which others have to wait for
 	started  bool
-	presence ownPresence
-	link     *lease.Link // the presence, and the listener: both are lost with the server
+	presence atomic.Pointer[Presence] // nil before the first session
+	link     *lease.Link              // the presence, and the listener: both are lost with the server
 
 	own    lease.Own
 	mu     sync.Mutex
@@ -89,30 +90,18 @@ type Store struct {
 // the databases and signals too.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s := &Store{
-		cfg: cfg, d: cfg.Dialect, log: cfg.Logger, nonce: rand.Text()[:13],
+		cfg: cfg, d: cfg.Dialect, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), nonce: rand.Text()[:13],
 		keep: make(chan struct{}, 1), ring: make(chan struct{}, 1), link: lease.NewLink(), gate: hook.GateOf(ctx),
 	}
-	if s.cfg.NoWait == nil {
-		s.cfg.NoWait = cfg.DB
-	}
-	if s.cfg.Live == nil {
-		s.cfg.Live = cfg.DB
-	}
+	s.cfg.NoWait, s.cfg.Live = cmp.Or(cfg.NoWait, cfg.DB), cmp.Or(cfg.Live, cfg.DB)
 	if s.cfg.Intact == nil {
 		s.cfg.Intact = func() error { return nil }
 	}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
-	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	if err := s.ensureSchema(ctx); err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	if err := s.disown(ctx); err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	if err := s.sweep(ctx); err != nil {
-		return nil, errors.Join(err, s.Close())
+	for _, step := range []func(context.Context) error{s.ensureSchema, s.disown, s.sweep} {
+		if err := step(ctx); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
 	}
 	s.wg.Go(s.keepSessions) // joined by Close
 	s.wg.Go(s.ringer)
@@ -246,9 +235,7 @@ func (s *Store) version() driver.Version {
 
 // Close implements driver.Registry.
 func (s *Store) Close() error {
-	s.once.Do(func() {
-		s.end(true)
-	})
+	s.once.Do(func() { s.end(true) })
 	return s.err
 }
 
@@ -292,8 +279,8 @@ func (s *Store) end(tell bool) {
 	s.wg.Wait()
 	s.starting.Lock()
 	defer s.starting.Unlock()
-	if p := s.presence.get(); p != nil {
-		s.err = p.Close()
+	if p := s.presence.Load(); p != nil {
+		s.err = (*p).Close()
 	}
 	s.err = errors.Join(s.err, s.cfg.Signals.Close())
 	// A broken connection fails to close, but all writes are committed.
