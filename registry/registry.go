@@ -83,7 +83,7 @@ func (r *Registry) Get(ctx context.Context, key string) (Entry, error) {
 func (r *Registry) List(ctx context.Context, prefix string) (Snapshot, error) {
 	snap, err := r.d.List(ctx, prefix)
 	if err == nil {
-		r.noteTime(&snap)
+		r.clock.Store(&storeClock{millis: snap.Time, read: time.Now()})
 	}
 	return snap, err
 }
@@ -184,4 +184,23 @@ func (r *Registry) InTx(tx any) (driver.TxEntries, error) {
 		return nil, fmt.Errorf("this registry can't write in a transaction of yours; PostgreSQL, MariaDB and SQLite can: %w", ErrInvalid)
 	}
 	return t.InTx(tx)
+}
+
+// storeClock is the store's time of day, as a reading returned it.
+type storeClock struct {
+	millis int64
+	read   time.Time // when the reading arrived, with the monotonic clock
+}
+
+// Now is the store's time of day in Unix ms: that of the last reading plus what has passed since. It is
+// never ahead of the store's clock.
+func (r *Registry) Now(ctx context.Context) (int64, error) {
+	c := r.clock.Load()
+	if c == nil {
+		if _, err := r.List(ctx, "clock"); err != nil {
+			return 0, err
+		}
+		c = r.clock.Load()
+	}
+	return c.millis + time.Since(c.read).Milliseconds(), nil
 }

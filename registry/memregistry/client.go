@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -169,11 +171,7 @@ func written(txns []driver.Txn, quiet bool) []string {
 }
 
 func unknown(n int) []driver.Result {
-	out := make([]driver.Result, n)
-	for i := range out {
-		out[i].Err = fmt.Errorf("memory registry: the reply was lost: %w", driver.ErrUnknown)
-	}
-	return out
+	return slices.Repeat([]driver.Result{{Err: fmt.Errorf("memory registry: the reply was lost: %w", driver.ErrUnknown)}}, n)
 }
 
 func (c *client) Watch(ctx context.Context, prefix string) (<-chan struct{}, error) {
@@ -191,10 +189,7 @@ func (c *client) Watch(ctx context.Context, prefix string) (<-chan struct{}, err
 func (c *client) Close() error {
 	c.mu.Lock()
 	c.closed = true
-	open := make([]*session, 0, len(c.sessions))
-	for s := range c.sessions {
-		open = append(open, s)
-	}
+	open := slices.Collect(maps.Keys(c.sessions))
 	c.mu.Unlock()
 	for _, s := range open {
 		_ = s.Close(context.Background()) // which the memory does not refuse

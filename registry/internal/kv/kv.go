@@ -5,6 +5,7 @@ package kv
 import (
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -64,7 +65,7 @@ func (m *Map) Put(e driver.Entry) {
 	if !had {
 		m.insertKey(e.Key)
 	} else if old.Session != e.Session {
-		m.unbind(old)
+		delete(m.bound[old.Session], old.Key)
 	}
 	m.entries[e.Key] = e
 	if keys, ok := m.bound[e.Session]; ok {
@@ -78,7 +79,7 @@ func (m *Map) Delete(key string) bool {
 	if !ok {
 		return false
 	}
-	m.unbind(e)
+	delete(m.bound[e.Session], key)
 	delete(m.entries, key)
 	i := sort.SearchStrings(m.keys, key)
 	m.keys = slices.Delete(m.keys, i, i+1)
@@ -91,12 +92,6 @@ func (m *Map) insertKey(key string) {
 		return
 	}
 	m.keys = slices.Insert(m.keys, sort.SearchStrings(m.keys, key), key)
-}
-
-func (m *Map) unbind(e driver.Entry) {
-	if keys, ok := m.bound[e.Session]; ok {
-		delete(keys, e.Key)
-	}
 }
 
 // List returns the entries below prefix, sorted, with values of their own.
@@ -146,11 +141,7 @@ func (m *Map) Alive(id string) bool { return m.bound[id] != nil }
 
 // EndSession ends a session, removes its entries and returns their keys, sorted.
 func (m *Map) EndSession(id string) []string {
-	keys := make([]string, 0, len(m.bound[id]))
-	for k := range m.bound[id] {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
+	keys := slices.Sorted(maps.Keys(m.bound[id]))
 	delete(m.bound, id)
 	for _, k := range keys {
 		m.Delete(k)

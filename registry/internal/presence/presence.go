@@ -48,12 +48,8 @@ func (r Reading[S, P]) In(process P) bool {
 
 // Of are the sessions of processes, which end with them.
 func (r Reading[S, P]) Of(processes ...P) (sessions []S) {
-	of := make(map[P]bool, len(processes))
-	for _, p := range processes {
-		of[p] = true
-	}
 	for _, x := range r {
-		if of[x.Process] {
+		if slices.Contains(processes, x.Process) {
 			sessions = append(sessions, x.Session)
 		}
 	}
@@ -63,10 +59,8 @@ func (r Reading[S, P]) Of(processes ...P) (sessions []S) {
 // Suspects are the silent processes other than self. The store still has to find out which of them died.
 func (r Reading[S, P]) Suspects(self P) (processes []P) {
 	var zero P
-	known := map[P]bool{zero: true, self: true}
 	for _, x := range r {
-		if x.Silent && !known[x.Process] {
-			known[x.Process] = true
+		if x.Silent && x.Process != zero && x.Process != self && !slices.Contains(processes, x.Process) {
 			processes = append(processes, x.Process)
 		}
 	}
