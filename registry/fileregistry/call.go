@@ -3,6 +3,7 @@ package fileregistry
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry/driver"
@@ -58,16 +59,12 @@ func (s *store) Apply(ctx context.Context, txns []driver.Txn) ([]driver.Result, 
 		if len(results) == 0 && !unknown {
 			return nil, err
 		}
-		for range batch {
-			r := driver.Result{Err: err}
-			if unknown {
-				r.Err = fmt.Errorf("%w: %w", err, fault.Unknown)
-			}
-			results = append(results, r)
+		untried := driver.Result{Err: fmt.Errorf("%w: %w", err, fault.Unavailable)}
+		if unknown {
+			err = fmt.Errorf("%w: %w", err, fault.Unknown)
 		}
-		for range txns[len(results):] { // not even tried
-			results = append(results, driver.Result{Err: fmt.Errorf("%w: %w", err, fault.Unavailable)})
-		}
+		results = append(results, slices.Repeat([]driver.Result{{Err: err}}, n)...)
+		results = append(results, slices.Repeat([]driver.Result{untried}, len(txns)-len(results))...)
 	}
 	return results, nil
 }

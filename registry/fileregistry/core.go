@@ -301,10 +301,10 @@ func (c *core) makeRoom(batch []*request) error {
 	for _, r := range batch {
 		size += r.size
 	}
-	if c.j.ctl.sealed.Load() == c.j.hdr.gen {
-		return c.j.rotate(size)
+	if j := c.j; j.ctl.sealed.Load() == j.hdr.gen || j.hdr.offset(j.applied)+int64(size) > j.capacity {
+		return j.rotate(size)
 	}
-	return c.j.room(size)
+	return nil
 }
 
 // publish tells this process's watches and its keeper what changed.
@@ -321,10 +321,7 @@ func (c *core) publish(ch *change) {
 			table = append(table, s)
 		}
 		c.sessions.Store(&table)
-		select {
-		case c.tableNew <- struct{}{}:
-		default:
-		}
+		signal(c.tableNew)
 	}
 }
 

@@ -9,6 +9,7 @@
 package fileregistry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,10 +98,7 @@ func open(ctx context.Context, cfg Config) (_ *store, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("file registry: %w", err)
 	}
-	s := &store{fs: cfg.FS, log: cfg.Logger, handle: newID(), space: cfg.space, access: hook.AccessOf(ctx), gate: hook.GateOf(ctx), quit: make(chan struct{})}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
-	}
+	s := &store{fs: cfg.FS, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), handle: newID(), space: cfg.space, access: hook.AccessOf(ctx), gate: hook.GateOf(ctx), quit: make(chan struct{})}
 	if s.fs == nil {
 		osfs, err := createDir(cfg.Dir, cfg.AllowShared, s.log)
 		if err != nil {
@@ -308,12 +306,7 @@ func (s *store) listen() {
 	}
 }
 
-func (s *store) poke() {
-	select {
-	case s.core.pokes <- struct{}{}:
-	default:
-	}
-}
+func (s *store) poke() { signal(s.core.pokes) }
 
 // rotate has the core write the journal anew; the syncer calls it.
 func (s *store) rotate() error {
@@ -354,33 +347,31 @@ func (s *store) shutDown() {
 
 // release closes what open had opened.
 func (s *store) release() error {
-	var errs []error
-	if s.waker != nil {
-		errs = append(errs, s.waker.Close())
-	}
-	if s.fifo != nil {
-		errs = append(errs, s.fifo.Close())
-	}
+	err := closeAll(s.waker, s.fifo)
 	if s.j != nil {
-		errs = append(errs, s.j.close())
+		err = errors.Join(err, closeAll(s.j.files[0], s.j.files[1]))
 	}
 	if s.ctl != nil {
-		errs = append(errs, s.ctl.m.Close())
+		err = errors.Join(err, s.ctl.m.Close())
 	}
-	if s.lockFile != nil {
-		errs = append(errs, s.lockFile.Close())
-	}
-	if s.alive != nil {
-		errs = append(errs, s.alive.Close()) // last: this process stores nothing any more
-	}
+	err = errors.Join(err, closeAll(s.lockFile, s.alive)) // alive last: this process stores nothing any more
 	if s.self != nil {
-		errs = append(errs, s.self.Close())
+		err = errors.Join(err, s.self.Close())
 	}
-	if s.dir != nil {
-		errs = append(errs, s.dir.Close())
-	}
+	err = errors.Join(err, closeAll(s.dir))
 	if c, ok := s.fs.(*vfs.OS); ok && s.ownsFS {
-		errs = append(errs, c.Close())
+		err = errors.Join(err, c.Close())
+	}
+	return err
+}
+
+// closeAll closes those that are not nil, in this order.
+func closeAll(all ...io.Closer) error {
+	var errs []error
+	for _, c := range all {
+		if c != nil {
+			errs = append(errs, c.Close())
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -203,14 +203,6 @@ func (j *journal) append(b []byte, rev uint64) error {
 	return nil
 }
 
-// room makes sure that a frame of up to n bytes fits. Under the lock, with a fresh view.
-func (j *journal) room(n int) error {
-	if j.hdr.offset(j.applied)+int64(n) <= j.capacity {
-		return nil
-	}
-	return j.rotate(n)
-}
-
 // rotate writes the view as the snapshot of a new generation into the other file, durably, and
 // makes it the current one. Under the lock, with a fresh view. All that was written before is
 // durable afterwards.
@@ -298,16 +290,6 @@ func (j *journal) nothingNext() (bool, error) {
 	first, bad := decodeHeader(b)
 	second, badToo := decodeHeader(b[secondHeader:])
 	return bad == nil && badToo == nil && first == second && first.gen+1 == j.hdr.gen, nil
-}
-
-func (j *journal) close() error {
-	var errs []error
-	for _, f := range j.files {
-		if f != nil {
-			errs = append(errs, f.Close())
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // newNonce is random and another than the last one; never 0, which is that of zeros.

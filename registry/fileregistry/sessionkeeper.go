@@ -129,16 +129,12 @@ func (k *sessionKeeper) remove(x *session) {
 	delete(k.own, x.info.id)
 }
 
-func (k *sessionKeeper) session(id string) *session {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.own[id]
-}
-
 // fenced refuses a write in the name of a session of this process that is past its deadline,
 // even before another process has noticed.
 func (k *sessionKeeper) fenced(id string) error {
-	x := k.session(id)
+	k.mu.Lock()
+	x := k.own[id]
+	k.mu.Unlock()
 	if x == nil || x.alive() {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package fileregistry
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -25,13 +26,9 @@ func (j *journal) prepare(f vfs.File, hdr *header, snap []byte, need int) (int64
 	if err != nil {
 		return 0, err
 	}
-	space := j.space
-	switch {
-	case space > 0:
-	case hdr.gen == 1:
+	space := cmp.Or(j.space, minSpace)
+	if j.space == 0 && hdr.gen == 1 {
 		space = firstSpace
-	default:
-		space = minSpace
 	}
 	least := hdr.dataStart() + int64(need)
 	want := hdr.dataStart() + max(space, int64(2*need), 4*int64(len(snap)))

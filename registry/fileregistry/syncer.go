@@ -38,14 +38,7 @@ func (s *syncer) add(w synced) {
 	s.mu.Lock()
 	s.queue = append(s.queue, w)
 	s.mu.Unlock()
-	s.signal()
-}
-
-func (s *syncer) signal() {
-	select {
-	case s.more <- struct{}{}:
-	default:
-	}
+	signal(s.more)
 }
 
 // finish makes run return once the queue is empty.
@@ -53,7 +46,7 @@ func (s *syncer) finish() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	s.signal()
+	signal(s.more)
 }
 
 func (s *syncer) take() (queue []synced, closed bool) {
@@ -148,12 +141,4 @@ func (s *syncer) drop() {
 }
 
 // close releases the files, after run has returned.
-func (s *syncer) close() error {
-	var errs []error
-	for _, f := range s.files {
-		if f != nil {
-			errs = append(errs, f.Close())
-		}
-	}
-	return errors.Join(errs...)
-}
+func (s *syncer) close() error { return closeAll(s.files[0], s.files[1]) }
