@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -60,9 +61,8 @@ func (s *store) Apply(ctx context.Context, txns []driver.Txn) ([]driver.Result, 
 			return nil, fmt.Errorf("etcd registry: %w", s.kind(ctx, failed))
 		}
 		// The rest was to be applied later, so it is not tried.
-		for range txns[len(results):] {
-			results = append(results, driver.Result{Err: fmt.Errorf("etcd registry: an earlier transaction of the call failed: %w: %w", failed, fault.Unavailable)})
-		}
+		err := fmt.Errorf("etcd registry: an earlier transaction of the call failed: %w: %w", failed, fault.Unavailable)
+		results = append(results, slices.Repeat([]driver.Result{{Err: err}}, len(txns)-len(results))...)
 	}
 	return results, nil
 }
@@ -98,7 +98,11 @@ func (s *store) send(ctx context.Context, batch []driver.Txn) part {
 			return fail(len(batch), unknown, err)
 		}
 		if err == nil && resp.Succeeded {
-			return part{results: acceptedAll(batch, resp.Header.Revision)}
+			p := part{results: make([]driver.Result, len(batch))}
+			for i := range batch {
+				p.results[i] = accepted(&batch[i], resp.Header.Revision)
+			}
+			return p
 		}
 	}
 	return s.each(ctx, batch)
@@ -106,7 +110,11 @@ func (s *store) send(ctx context.Context, batch []driver.Txn) part {
 
 // each sends a batch as one request in which every transaction has its own condition.
 func (s *store) each(ctx context.Context, batch []driver.Txn) part {
-	ops := s.branches(batch)
+	ops := make([]clientv3.Op, len(batch))
+	for i := range batch {
+		checks, then := s.branch(&batch[i])
+		ops[i] = clientv3.OpTxn(checks, then, nil)
+	}
 	resp, unknown, err := s.commit(ctx, func(t clientv3.Txn) clientv3.Txn { return t.Then(ops...) })
 	if err != nil && !unknown && errors.Is(err, rpctypes.ErrTooManyOps) {
 		if s.alone.CompareAndSwap(false, true) {
@@ -170,11 +178,8 @@ func fail(n int, unknown bool, err error) part {
 	if unknown {
 		kind = fault.Unknown
 	}
-	p := part{results: make([]driver.Result, n), failed: err, unknown: unknown}
-	for i := range p.results {
-		p.results[i].Err = fmt.Errorf("etcd registry: %w: %w", err, kind)
-	}
-	return p
+	all := slices.Repeat([]driver.Result{{Err: fmt.Errorf("etcd registry: %w: %w", err, kind)}}, n)
+	return part{results: all, failed: err, unknown: unknown}
 }
 
 // commit sends one request. unknown: it failed, and may have been applied.
@@ -192,16 +197,6 @@ func (s *store) commit(ctx context.Context, fill func(clientv3.Txn) clientv3.Txn
 		return err
 	})
 	return resp, unknown, err
-}
-
-// branches are transactions as parts of one of etcd's.
-func (s *store) branches(batch []driver.Txn) []clientv3.Op {
-	ops := make([]clientv3.Op, len(batch))
-	for i := range batch {
-		checks, then := s.branch(&batch[i])
-		ops[i] = clientv3.OpTxn(checks, then, nil)
-	}
-	return ops
 }
 
 // branch is a transaction in etcd's form.
@@ -223,14 +218,6 @@ func (s *store) branch(t *driver.Txn) (checks []clientv3.Cmp, then []clientv3.Op
 		then = append(then, clientv3.OpDelete(s.root+k))
 	}
 	return checks, then
-}
-
-func acceptedAll(batch []driver.Txn, at int64) []driver.Result {
-	results := make([]driver.Result, len(batch))
-	for i := range batch {
-		results[i] = accepted(&batch[i], at)
-	}
-	return results
 }
 
 func accepted(t *driver.Txn, at int64) driver.Result {

@@ -7,9 +7,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
+
+	"github.com/ringfence/ringfence/internal/storeurl"
 )
 
 // conns are the connections of a client. gRPC pings at most every ten seconds, so it uses a half-open
@@ -123,3 +128,18 @@ func (sentHandler) HandleRPC(ctx context.Context, s stats.RPCStats) {
 func (sentHandler) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
 func (sentHandler) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 func (sentHandler) HandleConn(context.Context, stats.ConnStats)                       {}
+
+// freshPassword puts what a file has at this moment into each login. etcd's client logs in when it
+// begins and again when its token is over, always with the password that it was made with.
+func freshPassword(path string) grpc.UnaryClientInterceptor {
+	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if login, ok := req.(*etcdserverpb.AuthenticateRequest); ok {
+			password, err := storeurl.ReadPassword(path)
+			if err != nil {
+				return status.Error(codes.Unavailable, err.Error())
+			}
+			req = &etcdserverpb.AuthenticateRequest{Name: login.Name, Password: password}
+		}
+		return invoke(ctx, method, req, reply, cc, opts...)
+	}
+}

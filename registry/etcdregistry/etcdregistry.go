@@ -10,6 +10,7 @@
 package etcdregistry
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -98,10 +99,7 @@ func open(ctx context.Context, cfg Config) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &store{log: cfg.Logger, root: root, timeout: cfg.RequestTimeout, conns: newConns(), gate: hook.GateOf(ctx)}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
-	}
+	s := &store{log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), root: root, timeout: cfg.RequestTimeout, conns: newConns(), gate: hook.GateOf(ctx)}
 	if s.timeout <= 0 {
 		s.timeout = defaultTimeout
 	}
@@ -188,12 +186,7 @@ func root(prefix, namespace string) (string, error) {
 	return base(prefix) + "/v" + format + "/" + escaped + "/", nil
 }
 
-func base(prefix string) string {
-	if prefix = strings.Trim(prefix, "/"); prefix == "" {
-		return defaultPrefix
-	}
-	return prefix
-}
+func base(prefix string) string { return cmp.Or(strings.Trim(prefix, "/"), defaultPrefix) }
 
 // checkFormat writes the number of the layout where there is none, and refuses another.
 func (s *store) checkFormat(ctx context.Context, prefix string) error {
@@ -223,14 +216,9 @@ func (s *store) checkFormat(ctx context.Context, prefix string) error {
 		return s.kind(ctx, err)
 	}
 	if found != format {
-		return newer(key, found)
+		return fmt.Errorf("%q holds format %q; this program reads %s: %w", key, found, format, fault.Newer)
 	}
 	return nil
-}
-
-// newer is the error for another format.
-func newer(key, found string) error {
-	return fmt.Errorf("%q holds format %q; this program reads %s: %w", key, found, format, fault.Newer)
 }
 
 // enter refuses calls on a closed store, or with a context that has ended.

@@ -1,6 +1,8 @@
 package etcdregistry
 
 import (
+	"slices"
+
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/ringfence/ringfence/registry/driver"
@@ -90,32 +92,14 @@ func mergeable(t *driver.Txn) bool {
 	if max(len(t.Checks), len(t.Puts)+len(t.Deletes)) > maxBranchOps {
 		return false
 	}
-	for i := range t.Puts {
-		if t.Puts[i].Session != "" {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(t.Puts, func(p driver.Put) bool { return p.Session != "" })
 }
 
 // meets says whether t depends on a key that was written.
 func meets(t *driver.Txn, written map[string]struct{}) bool {
-	for i := range t.Checks {
-		if _, ok := written[t.Checks[i].Key]; ok {
-			return true
-		}
-	}
-	for i := range t.Puts {
-		if _, ok := written[t.Puts[i].Key]; ok {
-			return true
-		}
-	}
-	for _, k := range t.Deletes {
-		if _, ok := written[k]; ok {
-			return true
-		}
-	}
-	return false
+	in := func(k string) bool { _, ok := written[k]; return ok }
+	return slices.ContainsFunc(t.Checks, func(c driver.Check) bool { return in(c.Key) }) ||
+		slices.ContainsFunc(t.Puts, func(p driver.Put) bool { return in(p.Key) }) || slices.ContainsFunc(t.Deletes, in)
 }
 
 const opOverhead = 32 // lengths and tags

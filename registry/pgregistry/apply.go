@@ -73,12 +73,8 @@ func (s *store) applyChunk(ctx context.Context, txns []driver.Txn, out []driver.
 		return s.applyAny(ctx, txns, out)
 	}
 	done, err := s.commit(ctx, txns, out)
-	if code(err) == codeLockTimeout && len(txns) > 1 {
-		s.applyAround(ctx, txns, out, err)
-		return nil
-	}
 	if err != nil || done == len(txns) {
-		return err
+		return s.applyAround(ctx, txns, out, err)
 	}
 	// The rest was refused, or writes a new key. It touches nothing that the others touched, so their
 	// order does not matter.
@@ -170,12 +166,7 @@ func checkpoints(m *idSource, txns []driver.Txn) (a *args, news []pgtype.UUID) {
 
 // applyAny applies transactions of any form.
 func (s *store) applyAny(ctx context.Context, txns []driver.Txn, out []driver.Result) error {
-	err := s.applyBy(ctx, patienceMax, txns, out)
-	if code(err) == codeLockTimeout && len(txns) > 1 {
-		s.applyAround(ctx, txns, out, err)
-		return nil
-	}
-	return err
+	return s.applyAround(ctx, txns, out, s.applyBy(ctx, patienceMax, txns, out))
 }
 
 // applyBy applies transactions by one call of apply_1.

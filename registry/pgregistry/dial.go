@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -27,13 +26,6 @@ func dialer() *net.Dialer {
 		Control:         unackedTimeout,
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: keepAliveIdle, Interval: keepAliveEvery, Count: keepAliveCount},
 	}
-}
-
-// ownSettings makes the server treat our connections as this package needs it, whatever the
-// database's defaults are.
-func ownSettings(cc *pgx.ConnConfig, holder int64) {
-	cc.RuntimeParams["application_name"] = appName(cc.RuntimeParams["application_name"], holder)
-	cc.AfterConnect = set(sessionSettings())
 }
 
 func sessionSettings() string {

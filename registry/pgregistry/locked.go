@@ -31,27 +31,31 @@ func patient(ctx context.Context, d time.Duration, sql string) string {
 	return strings.Replace(sql, patienceHere, strconv.FormatInt(ms, 10), 1)
 }
 
-// applyAround applies the transactions that touch no locked key. The others get waited, the error of the
-// lock time-out.
-func (s *store) applyAround(ctx context.Context, txns []driver.Txn, out []driver.Result, waited error) {
+// applyAround applies the transactions that touch no locked key, if err, that of all of them, is a lock
+// time-out. The others get that error.
+func (s *store) applyAround(ctx context.Context, txns []driver.Txn, out []driver.Result, err error) error {
+	if code(err) != codeLockTimeout || len(txns) < 2 {
+		return err
+	}
 	locked := s.locked(ctx, txns)
 	var free []driver.Txn
 	var at []int
 	for i := range txns {
 		if slices.ContainsFunc(keysOf(&txns[i]), func(k string) bool { return locked[k] }) {
-			out[i] = driver.Result{Err: waited}
+			out[i] = driver.Result{Err: err}
 			continue
 		}
 		free, at = append(free, txns[i]), append(at, i)
 	}
 	if len(free) == 0 {
-		return
+		return nil
 	}
 	results := make([]driver.Result, len(free))
 	s.divide(ctx, free, results)
 	for i, r := range results {
 		out[at[i]] = r
 	}
+	return nil
 }
 
 // divide applies transactions, half by half if one of them has to wait all the same: for a key that was

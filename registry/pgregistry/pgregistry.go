@@ -10,6 +10,7 @@
 package pgregistry
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -95,17 +96,16 @@ func open(ctx context.Context, cfg Config) (_ *store, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &store{log: cfg.Logger, conn: cc, passwordFile: cfg.PasswordFile, schema: cfg.Schema, q: newQueries(cfg.Schema), ids: newIDSource(), gate: hook.GateOf(ctx)}
-	if s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
-	}
+	s := &store{log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), conn: cc, passwordFile: cfg.PasswordFile, schema: cfg.Schema, q: newQueries(cfg.Schema), ids: newIDSource(), gate: hook.GateOf(ctx)}
 	cc.DialFunc = dialer().DialContext
 	if s.pooled, err = s.detectPooling(ctx); err != nil {
 		return nil, err
 	}
 	if !s.pooled {
 		s.holder = newHolder()
-		ownSettings(cc, s.holder)
+		// Whatever the database's defaults are, the server has to treat our connections as this package needs it.
+		cc.RuntimeParams["application_name"] = appName(cc.RuntimeParams["application_name"], s.holder)
+		cc.AfterConnect = set(sessionSettings())
 	}
 	if err := s.prepare(ctx); err != nil {
 		return nil, err

@@ -36,7 +36,8 @@ func (s *store) detectPooling(ctx context.Context) (bool, error) {
 			return false, unavailable("postgres registry: looking for a proxy", err)
 		}
 		if pooled {
-			s.warnOfPooling()
+			s.log.Warn("a proxy that pools transactions is in front of the database: a death is noticed by the TTL of sessions only, and a change within a second; connect past the proxy to notice both at once",
+				"schema", s.schema)
 			return true, nil
 		}
 	}
@@ -64,9 +65,4 @@ func (s *store) shared(ctx context.Context, a *pgx.Conn) (bool, error) {
 		return nil
 	})
 	return other == before || now != before, err
-}
-
-func (s *store) warnOfPooling() {
-	s.log.Warn("a proxy that pools transactions is in front of the database: a death is noticed by the TTL of sessions only, and a change within a second; connect past the proxy to notice both at once",
-		"schema", s.schema)
 }

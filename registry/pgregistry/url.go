@@ -72,22 +72,19 @@ func OpenURL(ctx context.Context, u *url.URL, o driver.Options) (*registry.Regis
 
 // connConfig completes cfg and gives how to connect.
 func connConfig(cfg *Config) (*pgx.ConnConfig, error) {
-	if cfg.Schema == "" {
-		cfg.Schema = defaultSchema
-	}
+	cfg.Schema, cfg.MaxConns = cmp.Or(cfg.Schema, defaultSchema), cmp.Or(cfg.MaxConns, defaultMaxConns)
 	if !schemaPattern.MatchString(cfg.Schema) {
 		return nil, fmt.Errorf("postgres registry: schema %q; expected a letter or _, then at most 47 letters, digits and _: %w", cfg.Schema, driver.ErrInvalid)
-	}
-	if cfg.MaxConns == 0 {
-		cfg.MaxConns = defaultMaxConns
 	}
 	if cfg.MaxConns < 0 || cfg.MaxConns > 1000 {
 		return nil, fmt.Errorf("postgres registry: at most %d connections for calls; expected 1 to 1000: %w", cfg.MaxConns, driver.ErrInvalid)
 	}
-	q, err := settings(cfg.URL)
-	if err != nil {
-		return nil, err
+	// A list of keywords and values, which pgx takes too, is refused: its secrets can't be told from the rest.
+	u, err := url.Parse(cfg.URL)
+	if err != nil || cfg.URL != "" && u.Scheme != "postgres" && u.Scheme != "postgresql" {
+		return nil, fmt.Errorf("postgres registry: the URL can't be used; expected postgres://user@host:port/database: %w", driver.ErrInvalid)
 	}
+	q := u.Query()
 	if key := q.Get("sslkey"); key != "" && !cfg.AllowShared {
 		if _, err := storeurl.ReadPrivate("sslkey", key); err != nil {
 			return nil, fmt.Errorf("postgres registry: %w: %w", err, driver.ErrInvalid)
@@ -117,9 +114,7 @@ func connConfig(cfg *Config) (*pgx.ConnConfig, error) {
 			return nil, err
 		}
 	}
-	if cc.ConnectTimeout == 0 {
-		cc.ConnectTimeout = 5 * time.Second
-	}
+	cc.ConnectTimeout = cmp.Or(cc.ConnectTimeout, 5*time.Second)
 	// A server that takes no writes is a replica, and its data may be old.
 	cc.ValidateConnect = writable
 	// One round trip, and no state on the server, so that it works behind a proxy. The plans that
@@ -140,16 +135,6 @@ func writable(ctx context.Context, conn *pgconn.PgConn) error {
 		return errors.New("the server takes no writes: it is a replica, or default_transaction_read_only is on")
 	}
 	return nil
-}
-
-// settings are the parameters of a URL. A list of keywords and values, which pgx takes too, is refused:
-// its secrets can't be told from the rest.
-func settings(text string) (url.Values, error) {
-	u, err := url.Parse(text)
-	if err != nil || text != "" && u.Scheme != "postgres" && u.Scheme != "postgresql" {
-		return nil, fmt.Errorf("postgres registry: the URL can't be used; expected postgres://user@host:port/database: %w", driver.ErrInvalid)
-	}
-	return u.Query(), nil
 }
 
 // unusedCA is the error for a CA if a connection may be made to a server that is not verified with it.

@@ -147,14 +147,6 @@ func (w *detector) follow(pause time.Duration) time.Duration {
 	return missed*pause + rand.N(pause)
 }
 
-func suspected(processes []string) []string {
-	words := make([]string, 0, len(processes))
-	for _, process := range processes {
-		words = append(words, "p:"+process)
-	}
-	return words
-}
-
 // call publishes a call, sweeps if need be, and returns the time until the next call.
 func (w *detector) call(ctx context.Context) (time.Duration, error) {
 	pause := w.pause()
@@ -194,7 +186,11 @@ func (w *detector) pause() time.Duration {
 // sweep ends the sessions of the processes that the last sweep missed and this one misses too, and
 // remembers the missing processes. After a failure the next call repeats it.
 func (w *detector) sweep(ctx context.Context, now time.Time) {
-	missing, err := w.s.count(ctx, suspected(w.suspects)...)
+	var words []string
+	for _, process := range w.suspects {
+		words = append(words, "p:"+process)
+	}
+	missing, err := w.s.count(ctx, words...)
 	if err != nil {
 		if errors.Is(err, fault.Corrupt) && !w.logged {
 			w.logged = true

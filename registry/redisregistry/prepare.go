@@ -33,7 +33,8 @@ func (s *store) prepare(ctx context.Context) error {
 	if p := info["maxmemory_policy"]; p != "" && p != "noeviction" && info["maxmemory"] != "0" {
 		return fmt.Errorf("redis registry: the server's maxmemory-policy is %s, with a limit of %s bytes, so a full memory may evict owners and sessions; set it to noeviction, or use another server: %w", p, info["maxmemory"], fault.Invalid)
 	}
-	s.assess(info, s.appendfsync(ctx))
+	settings, _ := s.client.Do(ctx, s.client.B().ConfigGet().Parameter("appendfsync").Build()).AsStrMap() // hosted servers forbid CONFIG
+	s.assess(info, settings["appendfsync"])
 	return s.checkFormat(ctx)
 }
 
@@ -55,16 +56,7 @@ func (s *store) info(ctx context.Context) (map[string]string, error) {
 	return out, nil
 }
 
-// appendfsync is the server's setting for its append-only file; "" if it is not known.
-func (s *store) appendfsync(ctx context.Context) string {
-	m, err := s.client.Do(ctx, s.client.B().ConfigGet().Parameter("appendfsync").Build()).AsStrMap()
-	if err != nil {
-		return "" // hosted servers forbid CONFIG
-	}
-	return m["appendfsync"]
-}
-
-// assess logs settings that may lose acknowledged transactions.
+// assess logs settings that may lose acknowledged transactions. fsync is appendfsync; "": it is not known.
 func (s *store) assess(info map[string]string, fsync string) {
 	if p := info["maxmemory_policy"]; p != "" && p != "noeviction" {
 		s.log.Warn("with a limit of memory Redis would evict keys, sessions and owners among them; set maxmemory-policy to noeviction before there is one", "maxmemory_policy", p)

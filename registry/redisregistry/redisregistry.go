@@ -8,6 +8,7 @@
 package redisregistry
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -87,12 +88,7 @@ func open(ctx context.Context, cfg Config) (*store, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	if cfg.Timeout == 0 {
-		cfg.Timeout = defaultTimeout
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Timeout, cfg.Logger = cmp.Or(cfg.Timeout, defaultTimeout), cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.TLS == nil && cfg.hasSecrets() {
 		if err := storeurl.Plaintext("redis registry", cfg.Addresses, cfg.StrictTLS, cfg.Logger); err != nil {
 			return nil, err
@@ -117,14 +113,6 @@ func open(ctx context.Context, cfg Config) (*store, error) {
 // hasSecrets reports whether there is a login. A user without a password may be a token.
 func (c *Config) hasSecrets() bool {
 	return c.Username+c.Password+c.PasswordFile+c.SentinelUsername+c.SentinelPassword != ""
-}
-
-// credentials reads the password for each connection.
-func credentials(user, file string) func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
-	return func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
-		password, err := storeurl.ReadPassword(file)
-		return rueidis.AuthCredentials{Username: user, Password: password}, err
-	}
 }
 
 // loginCalls bounds the calls of a login, each of which may take the time-out. The bound on the whole login
@@ -162,7 +150,10 @@ func connect(ctx context.Context, cfg Config, conns *conns) (rueidis.Client, err
 			return nil, fmt.Errorf("redis registry: %w: %w", err, fault.Invalid)
 		}
 		if cfg.MasterSet == "" { // else the library shows it to the Sentinels too
-			o.AuthCredentialsFn = credentials(cfg.Username, cfg.PasswordFile)
+			o.AuthCredentialsFn = func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) { // for each connection
+				password, err := storeurl.ReadPassword(cfg.PasswordFile)
+				return rueidis.AuthCredentials{Username: cfg.Username, Password: password}, err
+			}
 		}
 	}
 	o.Dialer.Timeout = cfg.Timeout

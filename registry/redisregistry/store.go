@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -132,10 +133,7 @@ func (s *store) Apply(ctx context.Context, txns []driver.Txn) ([]driver.Result, 
 			return nil, err // none was applied
 		}
 		if err != nil { // the rest must not go before these, so it is not sent
-			for range rest {
-				results = append(results, driver.Result{Err: unknown(err)})
-			}
-			return results, nil
+			return append(results, slices.Repeat([]driver.Result{{Err: unknown(err)}}, len(rest))...), nil
 		}
 		results = append(results, part...)
 		rest = rest[n:]

@@ -112,11 +112,8 @@ func (c connector) Connect(ctx context.Context) (sqldriver.Conn, error) {
 	if err != nil || c.sessions == "" {
 		return conn, err
 	}
-	e, ok := conn.(sqldriver.ExecerContext)
-	if !ok {
-		return nil, errors.Join(errors.New("the client can't execute statements"), conn.Close())
-	}
-	if _, err := e.ExecContext(ctx, "ATTACH DATABASE ? AS live", []sqldriver.NamedValue{{Ordinal: 1, Value: c.sessions}}); err != nil {
+	attach := conn.(sqldriver.ExecerContext).ExecContext //nolint:forcetypeassert // the client's connections are all of that
+	if _, err := attach(ctx, "ATTACH DATABASE ? AS live", []sqldriver.NamedValue{{Ordinal: 1, Value: c.sessions}}); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
 	return conn, nil

@@ -6,6 +6,7 @@
 package oracle
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -59,9 +60,7 @@ func Open(ctx context.Context, cfg Config) (*registry.Registry, error) {
 	if cfg.Host == "" || cfg.Service == "" || cfg.User == "" {
 		return nil, fmt.Errorf("oracle registry: expected a host, a service and a user: %w", fault.Invalid)
 	}
-	if cfg.Port == 0 {
-		cfg.Port = 1521
-	}
+	cfg.Port = cmp.Or(cfg.Port, 1521)
 	if err := storeurl.CheckPassword(cfg.PasswordFile); err != nil {
 		return nil, fmt.Errorf("oracle registry: %w", err)
 	}
@@ -189,8 +188,7 @@ func dialect() *sqlstore.Dialect {
 }
 
 // merge writes one row. The client sends parameters by their place, so that each stands for itself.
-func merge(bind func(int) string) string {
-	p := func(n int) string { return bind(n) }
+func merge(p func(int) string) string {
 	return "MERGE INTO ringfence_entries e USING DUAL ON (e.k = " + p(1) + ")" +
 		" WHEN MATCHED THEN UPDATE SET version = " + p(2) + ", session_id = " + p(3) + ", content = " + p(4) +
 		" WHEN NOT MATCHED THEN INSERT (k, version, session_id, content) VALUES (" + p(5) + ", " + p(6) + ", " + p(7) + ", " + p(8) + ")"
