@@ -1,6 +1,7 @@
 package kafkalog
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -146,21 +147,11 @@ func (c *Config) Validate() error {
 const nameBytes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
 
 func (c *Config) setDefaults() {
-	if c.ClientID == "" {
-		c.ClientID = DefaultClientID
-	}
-	if c.DeliveryTimeout == 0 {
-		c.DeliveryTimeout = DefaultDeliveryTimeout
-	}
-	if c.BufferBytes == 0 {
-		c.BufferBytes = DefaultBufferBytes
-	}
-	if c.retainEvery == 0 {
-		c.retainEvery = 30 * time.Second // a new retention is followed within a minute
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.ClientID = cmp.Or(c.ClientID, DefaultClientID)
+	c.DeliveryTimeout = cmp.Or(c.DeliveryTimeout, DefaultDeliveryTimeout)
+	c.BufferBytes = cmp.Or(c.BufferBytes, DefaultBufferBytes)
+	c.retainEvery = cmp.Or(c.retainEvery, 30*time.Second) // a new retention is followed within a minute
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 }
 
 // mechanism is how the client logs in; nil: not at all.

@@ -98,7 +98,6 @@ func (f *feed) read(offset int64, budget int, dst []driver.Record, mem *arena, d
 		if ours(s.h.ProducerID) {
 			skip = sequenceHeader
 		}
-		full := false
 		for len(s.body) > 0 {
 			rest, err := r.next(&s.h, s.body)
 			if err != nil {
@@ -108,8 +107,7 @@ func (f *feed) read(offset int64, budget int, dst []driver.Record, mem *arena, d
 			if r.offset >= offset && !isMarker(&s.h, &r) {
 				size := r.bytes()
 				if len(dst) > had && (size > budget || len(dst)-had >= limits.KafkaReadRecords) {
-					full = true
-					break
+					return dst, offset, nil
 				}
 				budget -= size
 				dst = append(dst, r.copyTo(mem, skip))
@@ -117,9 +115,6 @@ func (f *feed) read(offset int64, budget int, dst []driver.Record, mem *arena, d
 			s.body, s.at = rest, r.offset+1
 			offset = max(offset, s.at)
 			f.start = s.at
-		}
-		if full {
-			return dst, offset, nil
 		}
 		offset = s.h.last + 1
 		f.drop()

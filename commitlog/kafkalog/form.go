@@ -2,12 +2,10 @@ package kafkalog
 
 import (
 	"cmp"
-	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog/driver"
-	"github.com/ringfence/ringfence/internal/fault"
 )
 
 // A batch of Kafka's is of one Kafka producer, whose records in the partition are numbered without a
@@ -59,7 +57,7 @@ func (p *partition) form() (*batch, *identity, int) {
 		if len(b.items) > 0 && b.identity != id {
 			break
 		}
-		v, first, err := p.judge(id, w)
+		v, first, err := id.judge(w, q.refused)
 		switch v {
 		case look:
 			if len(b.items) > 0 {
@@ -78,7 +76,7 @@ func (p *partition) form() (*batch, *identity, int) {
 			continue
 		case take:
 		}
-		if !b.admit(id, w, p.target()) {
+		if !b.admit(id, w, cmp.Or(q.target, batchTarget)) {
 			break
 		}
 		q.pop()
@@ -87,23 +85,6 @@ func (p *partition) form() (*batch, *identity, int) {
 		return nil, nil, 0
 	}
 	return p.encodeAll(b), nil, 0
-}
-
-func (p *partition) target() int {
-	if t := p.produce.target; t > 0 {
-		return t
-	}
-	return batchTarget
-}
-
-func (p *partition) judge(id *identity, w *pending) (verdict, int64, error) {
-	if id.id != 0 {
-		return id.judge(w, p.produce.refused)
-	}
-	if p.produce.refused {
-		return refuse, 0, fmt.Errorf("the topic is %w and takes no more records", fault.Sealed)
-	}
-	return take, 0, nil
 }
 
 // share lets a repeated append have the answer of the one that is in b already.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/ringfence/ringfence/commitlog/driver"
@@ -39,14 +40,8 @@ func (h *handle) Hold(ctx context.Context, name string, offsets []int64) error {
 		return err
 	}
 	rec := driver.Record{Key: []byte(h.s.holdKey(name))}
-	for _, o := range offsets {
-		if o >= 0 {
-			value, err := json.Marshal(offsets)
-			if err != nil {
-				return fmt.Errorf("hold %q: %w: %w", name, fault.Invalid, err)
-			}
-			rec.Value = value
-		}
+	if slices.ContainsFunc(offsets, func(o int64) bool { return o >= 0 }) {
+		rec.Value, _ = json.Marshal(offsets) // numbers only
 	}
 	holds, err := h.s.l.holds(ctx, true)
 	if err != nil {
@@ -80,10 +75,7 @@ func (l *kafkaLog) holds(ctx context.Context, create bool) (driver.Topic, error)
 
 // heldOf is the lowest offset of each partition of s that a hold names; -1: none.
 func (l *kafkaLog) heldOf(ctx context.Context, s *store) ([]int64, error) {
-	held := make([]int64, len(s.parts))
-	for i := range held {
-		held[i] = -1
-	}
+	held := slices.Repeat([]int64{-1}, len(s.parts))
 	latest, err := l.readHolds(ctx, s.holdKey(""))
 	if err != nil {
 		return nil, err
@@ -152,11 +144,7 @@ func (l *kafkaLog) readHolds(ctx context.Context, prefix string) (map[string][]b
 	l.mu.Lock()
 	l.held = have
 	l.mu.Unlock()
-	found := map[string][]byte{}
-	for key, value := range have.latest {
-		if strings.HasPrefix(key, prefix) {
-			found[key] = value
-		}
-	}
+	found := maps.Clone(have.latest)
+	maps.DeleteFunc(found, func(key string, _ []byte) bool { return !strings.HasPrefix(key, prefix) })
 	return found, nil
 }

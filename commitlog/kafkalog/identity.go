@@ -158,10 +158,14 @@ const (
 	deep
 )
 
-// judge decides about an append of a producer with an id.
+// judge decides about an append.
 func (i *identity) judge(w *pending, sealed bool) (v verdict, first int64, err error) {
 	p := w.req.Producer
 	switch {
+	case i.id == 0 && sealed:
+		return refuse, 0, errRefused
+	case i.id == 0:
+		return take, 0, nil
 	case p.Epoch < 0 || p.Epoch >= math.MaxInt16:
 		return refuse, 0, fmt.Errorf("producer %x has epoch %d; expected 0 to %d, which is what Kafka has room for: %w", p.ID, p.Epoch, math.MaxInt16-1, fault.Invalid)
 	case p.Sequence < 0:
@@ -181,7 +185,7 @@ func (i *identity) judge(w *pending, sealed bool) (v verdict, first int64, err e
 	case p.Sequence > i.next:
 		return refuse, 0, fmt.Errorf("producer %x appends sequence %d; expected at most %d: %w", p.ID, p.Sequence, i.next, fault.Invalid)
 	case sealed:
-		return refuse, 0, fmt.Errorf("the topic is %w and takes no more records", fault.Sealed)
+		return refuse, 0, errRefused
 	}
 	return take, 0, nil
 }

@@ -135,7 +135,9 @@ func (l *kafkaLog) release(s *store) {
 	}
 	l.mu.Unlock()
 	if last {
-		s.forget()
+		for _, p := range s.parts { // free what readers left behind
+			p.read.clear()
+		}
 	}
 }
 

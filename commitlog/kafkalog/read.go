@@ -45,11 +45,7 @@ func (r *reads) feed(offset int64) *feed {
 		if len(r.feeds) < feeds {
 			r.feeds = append(r.feeds, found)
 		} else {
-			for i := range r.feeds {
-				if r.feeds[i] == oldest {
-					r.feeds[i] = found
-				}
-			}
+			r.feeds[slices.Index(r.feeds, oldest)] = found
 		}
 	}
 	found.used = r.clock

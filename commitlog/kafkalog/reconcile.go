@@ -333,20 +333,16 @@ func (p *partition) stored(ctx context.Context, b *batch) (int64, error) {
 		return -1, err
 	}
 	first := int64(-1)
-	look := func(from int64) error {
-		_, err := p.scan(ctx, from, bounds.Next, func(s *span) error {
+	for _, most := range []int64{shallowRecords, deepRecords} {
+		_, err := p.scan(ctx, max(bounds.First, bounds.Next-most), bounds.Next, func(s *span) error {
 			if s.h.ProducerID == b.identity.kafkaID && s.h.ProducerEpoch == b.epoch && s.h.FirstSequence == b.sequence {
 				first = s.h.FirstOffset
 			}
 			return nil
 		})
-		return err
-	}
-	if err := look(max(bounds.First, bounds.Next-shallowRecords)); err != nil || first >= 0 {
-		return first, err
-	}
-	if err := look(max(bounds.First, bounds.Next-deepRecords)); err != nil || first >= 0 {
-		return first, err
+		if err != nil || first >= 0 {
+			return first, err
+		}
 	}
 	return -1, errors.New("it was stored, but stands too far back to be found")
 }

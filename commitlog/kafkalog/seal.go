@@ -83,10 +83,9 @@ func (h *handle) Seal(ctx context.Context) ([]int64, error) {
 	return h.s.seal(ctx)
 }
 
-// seal has four steps, and after a crash any process can repeat each of them: a marker in each partition, which wakes those who wait; the topic's settings, from which
-// on the seal is decided, because a broker that knows them refuses every batch; the wait until all
-// brokers that may lead go by them (known.go); and the ends, from leaders that are not older than
-// what those brokers know. See docs/design/seal-and-growth.md.
+// seal has four steps: a marker in each partition, which wakes readers that wait; the topic's settings, with which
+// the seal is decided; the wait for all brokers that may lead (known.go); and the ends, from leaders that are not
+// older than what those brokers know. See docs/design/seal-and-growth.md.
 func (s *store) seal(ctx context.Context) ([]int64, error) {
 	if s.sealed.Load() {
 		s.mu.Lock()

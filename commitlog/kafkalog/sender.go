@@ -174,21 +174,18 @@ func (s *sender) ship(batches []outgoing) {
 		return
 	}
 	n := 0
-	seen := map[*store]bool{}
+	stores := map[*store]struct{}{}
 	for _, p := range again {
+		stores[p.s] = struct{}{}
 		if b := p.produce.retry; b != nil {
 			n = max(n, b.attempts-1)
 		}
 	}
 	sleep(s.l.ctx, n)
-	for _, p := range again {
-		if seen[p.s] {
-			continue
-		}
-		seen[p.s] = true
+	for t := range stores {
 		ctx, cancel := context.WithTimeout(s.l.ctx, requestTimeout)
-		if err := p.s.refresh(ctx); err != nil {
-			s.l.c.Logger.Debug("looking for the leaders of a topic", "topic", p.s.config.Name, "error", err)
+		if err := t.refresh(ctx); err != nil {
+			s.l.c.Logger.Debug("looking for the leaders of a topic", "topic", t.config.Name, "error", err)
 		}
 		cancel()
 	}

@@ -52,10 +52,3 @@ func (s *store) wakeAll() {
 		p.read.wake(-1)
 	}
 }
-
-// forget frees what readers left behind.
-func (s *store) forget() {
-	for _, p := range s.parts {
-		p.read.clear()
-	}
-}

@@ -56,9 +56,9 @@ func (h *handle) Read(ctx context.Context, req driver.ReadRequest, dst []driver.
 		return dst, req.Offset, err
 	}
 	p := h.topic.parts[req.Partition]
-	if err := p.checkRange(h.topic.config.Name, req); err != nil {
-		h.topic.mu.Unlock()
-		return dst, req.Offset, err
+	if req.Offset < p.first || req.Offset > p.next {
+		defer h.topic.mu.Unlock()
+		return dst, req.Offset, &driver.OutOfRangeError{Topic: h.topic.config.Name, Partition: req.Partition, Offset: req.Offset, First: p.first, End: p.next}
 	}
 	found, next := p.find(req.Offset, req.MaxBytes)
 	h.topic.mu.Unlock()

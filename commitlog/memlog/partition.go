@@ -63,13 +63,6 @@ func (p *partition) store(req *driver.AppendRequest, now int64) int64 {
 	return first
 }
 
-func (p *partition) checkRange(topic string, req driver.ReadRequest) error {
-	if req.Offset < p.first || req.Offset > p.next {
-		return &driver.OutOfRangeError{Topic: topic, Partition: req.Partition, Offset: req.Offset, First: p.first, End: p.next}
-	}
-	return nil
-}
-
 func (p *partition) index(offset int64) int {
 	return sort.Search(len(p.records), func(i int) bool { return p.records[i].Offset >= offset })
 }
