@@ -110,17 +110,11 @@ func ParseProducers(b []byte, partitions int) (*Producers, error) {
 
 // sound says whether everything is in the order that it is promised to be in.
 func (p *Producers) sound(partitions int) bool {
-	ascends := func(s []Stream) bool {
-		for i := range s {
-			if s[i].Partition >= partitions || i > 0 && s[i].Partition <= s[i-1].Partition || len(s[i].First) == 0 {
+	for _, k := range p.Known {
+		for i, s := range k.Streams {
+			if s.Partition >= partitions || i > 0 && s.Partition <= k.Streams[i-1].Partition || len(s.First) == 0 {
 				return false
 			}
-		}
-		return true
-	}
-	for _, k := range p.Known {
-		if !ascends(k.Streams) {
-			return false
 		}
 	}
 	return slices.IsSorted(p.Forgotten)
@@ -168,13 +162,8 @@ func (r *section) number() uint64 {
 }
 
 func (r *section) signed() int64 {
-	v, n := binary.Varint(r.b)
-	if n <= 0 {
-		r.b, r.bad = nil, true
-		return 0
-	}
-	r.b = r.b[n:]
-	return v
+	v := r.number()
+	return int64(v>>1) ^ -int64(v&1)
 }
 
 func (r *section) stream() Stream {

@@ -14,8 +14,7 @@ func AppendRecord(b []byte, r *driver.Record, base, now int64) []byte {
 	if ts == 0 {
 		ts = now
 	}
-	d := ts - base
-	b = binary.AppendUvarint(b, uint64(d<<1)^uint64(d>>63))
+	b = binary.AppendVarint(b, ts-base)
 	b = appendLen(b, r.Key)
 	b = appendLen(b, r.Value)
 	b = binary.AppendUvarint(b, uint64(len(r.Headers)))

@@ -75,13 +75,10 @@ func (w *Walker) Next(end int64, f *Frame) (off int64, bad *Damage, err error) {
 		return off, nil, err
 	}
 	bad = &Damage{From: off, Detail: err.Error(), Named: errors.Is(err, errBody)}
-	switch {
-	case bad.Named:
+	if bad.Named {
 		bad.To = off + f.Size()
-	default:
-		if bad.To = Find(data, w.Epoch, off+Align); bad.To < 0 {
-			bad.To = end
-		}
+	} else if bad.To = Find(data, w.Epoch, off+Align); bad.To < 0 {
+		bad.To = end
 	}
 	w.Off, w.Chain = bad.To, 0
 	return off, bad, nil

@@ -30,10 +30,8 @@ func (n TLSNames) Given(q url.Values) []string {
 // unverified is the parameter that turns verification off, as the URL has it, or "". Beside a CA it is
 // fault.Invalid, as the CA would have no effect. shared is that of LoadTLS. All errors are fault.Invalid.
 func TLS(u *url.URL, q url.Values, n TLSNames, unverified string, shared bool) (*tls.Config, error) {
-	if unverified != "" {
-		if err := unusedCA(u, q, n.CA, unverified); err != nil {
-			return nil, err
-		}
+	if unverified != "" && q.Get(n.CA) != "" {
+		return nil, fmt.Errorf("%s: %s is given, and with %s it would be used for nothing, as no server is verified; leave one of them out: %w", Redact(u), n.CA, unverified, fault.Invalid)
 	}
 	c, err := LoadTLS(q.Get(n.CA), q.Get(n.Cert), q.Get(n.Key), n, shared)
 	if err != nil {
@@ -41,14 +39,6 @@ func TLS(u *url.URL, q url.Values, n TLSNames, unverified string, shared bool) (
 	}
 	c.ServerName, c.InsecureSkipVerify = q.Get(n.ServerName), unverified != ""
 	return c, nil
-}
-
-// unusedCA is the error for a CA beside a setting that turns verification off; nil without a CA.
-func unusedCA(u *url.URL, q url.Values, ca, setting string) error {
-	if q.Get(ca) == "" {
-		return nil
-	}
-	return fmt.Errorf("%s: %s is given, and with %s it would be used for nothing, as no server is verified; leave one of them out: %w", Redact(u), ca, setting, fault.Invalid)
 }
 
 // LoadTLS is TLS of files; the names are for messages. The key must pass access.Check, unless shared.
