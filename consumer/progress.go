@@ -20,7 +20,7 @@ type progressOf struct {
 	final   atomic.Bool                     // the engine drains: every finished range counts
 	journal func([]protocol.Position) int64 // of a subscription: from where its journal is needed; nil: none
 
-	deliveries func() *protocol.Deliveries // of a subscription: the stats for people; nil: none
+	deliveries func() *protocol.Deliveries // of a subscription: the stats for people
 
 	mu   sync.Mutex     // over each answer: the worker's end may ask while the group does
 	last group.Progress // with a journal: what was told last
@@ -29,7 +29,7 @@ type progressOf struct {
 func (p *progressOf) now() group.Progress {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	running := oldest(p.engine.Stats())
+	running := p.engine.Longest()
 	if p.silent && !p.engine.Ended() {
 		return group.Progress{Oldest: running}
 	}
@@ -48,17 +48,10 @@ func (p *progressOf) now() group.Progress {
 func (p *progressOf) told(got dispatch.Progress, running time.Time) group.Progress {
 	out := group.Progress{Positions: got.Positions, Oldest: running}
 	if p.journal != nil && len(got.Positions) > 0 {
-		out.From, out.Deliveries = p.journal(got.Positions), p.forPeople()
+		out.From, out.Deliveries = p.journal(got.Positions), p.deliveries()
 		p.last = out
 	}
 	return out
-}
-
-func (p *progressOf) forPeople() *protocol.Deliveries {
-	if p.deliveries == nil {
-		return nil
-	}
-	return p.deliveries()
 }
 
 // onlyJournal is for an engine without progress: the place from which its journal is needed may have moved all
@@ -68,7 +61,7 @@ func (p *progressOf) onlyJournal(running time.Time) group.Progress {
 	if p.journal == nil {
 		return out
 	}
-	at, told := p.last.Positions, p.forPeople()
+	at, told := p.last.Positions, p.deliveries()
 	if at == nil {
 		at = p.start
 	}

@@ -22,7 +22,7 @@ func TestAQuietUnitTellsWhereItsJournalIsNeededFrom(t *testing.T) {
 			t.Errorf("it was asked for %+v", at)
 		}
 		return from
-	}}
+	}, deliveries: func() *protocol.Deliveries { return nil }}
 	for _, c := range []struct{ from, told int64 }{{7, 7}, {7, 0}, {9, 9}, {9, 0}} {
 		from = c.from
 		got := p.now()

@@ -59,8 +59,7 @@ func (w *unitWorker) engine(ctx context.Context, u *group.Unit, in []dispatch.In
 	if inner.Start != nil {
 		start = inner.Start
 	}
-	cfg.Name, cfg.Start, cfg.From = strconv.Itoa(u.Number()), start, dispatch.Earliest
-	cfg.Inputs = in
+	cfg.Name, cfg.Start, cfg.Inputs = strconv.Itoa(u.Number()), start, in
 	cfg.Handler, cfg.Retry, cfg.OnHeld, cfg.Advanced, cfg.Logger = inner.Handler, inner.Retry, inner.OnHeld, u.Advanced, w.Logger
 	engine, err := dispatch.New(cfg)
 	if err != nil {
@@ -177,12 +176,4 @@ func (w *unitWorker) handle(u *group.Unit) dispatch.Handler {
 		}
 		return h(ctx, r)
 	}
-}
-
-// oldest is the start of the longest running handler; zero: none runs.
-func oldest(s dispatch.Stats) time.Time {
-	if s.Longest == 0 {
-		return time.Time{}
-	}
-	return time.Now().Add(-s.Longest)
 }

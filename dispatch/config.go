@@ -12,15 +12,6 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// StartAt is an end of a partition.
-type StartAt string
-
-// The places.
-const (
-	Earliest StartAt = "earliest" // the first record that is kept
-	Latest   StartAt = "latest"   // after the last one
-)
-
 // Input is a partition that a unit consumes.
 type Input struct {
 	Storage   int
@@ -34,13 +25,9 @@ type Config struct {
 	Inputs  []Input
 	Handler Handler
 
-	// Start is how far the unit got. Positions of other partitions are carried along.
+	// Start is how far the unit got. Positions of other partitions are carried along. An input without one begins at
+	// the first record that is kept.
 	Start []protocol.Position
-	// From is where an input begins that has no position in Start. Zero: Earliest.
-	From StartAt
-	// OutOfRange is where an input continues whose position was trimmed, or lies beyond the end.
-	// Zero: nowhere, the engine stops with the error, since records were lost.
-	OutOfRange StartAt
 
 	Concurrency int // handlers at the same time, with those that answer later; default 16. With 1, records without a key keep their order too, unless OrderBy says otherwise
 	// OrderBy maps a key to what its records are ordered by; nil: the key itself. A record for which it returns
@@ -114,56 +101,47 @@ const (
 
 // withDefaults returns the configuration with its defaults, or all of its faults.
 func (c Config) withDefaults() (Config, error) {
-	errs := c.faults()
-	setDefault(&c.Concurrency, 16)
-	setDefault(&c.MaxInFlight, 8192)
-	setDefault(&c.MaxBytes, 16<<20)
-	setDefault(&c.MaxRanges, 1000)
-	c.MaxRanges = max(1, c.MaxRanges/max(1, len(c.Inputs))) // from here on, for each input
-	setDefault(&c.From, Earliest)
-	setDefault(&c.Retry.Initial, min(100*time.Millisecond, cmp.Or(c.Retry.Max, time.Hour)))
-	setDefault(&c.Retry.Max, max(30*time.Second, c.Retry.Initial))
-	setDefault(&c.AbandonAfter, 5*time.Second)
+	err := c.validate()
+	c.Concurrency = cmp.Or(c.Concurrency, 16)
+	c.MaxInFlight = cmp.Or(c.MaxInFlight, 8192)
+	c.MaxBytes = cmp.Or(c.MaxBytes, 16<<20)
+	c.MaxRanges = max(1, cmp.Or(c.MaxRanges, 1000)/max(1, len(c.Inputs))) // from here on, for each input
+	c.Retry.Initial = cmp.Or(c.Retry.Initial, min(100*time.Millisecond, cmp.Or(c.Retry.Max, time.Hour)))
+	c.Retry.Max = cmp.Or(c.Retry.Max, max(30*time.Second, c.Retry.Initial))
+	c.AbandonAfter = cmp.Or(c.AbandonAfter, 5*time.Second)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	return c, errors.Join(errs...)
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
+	return c, err
 }
 
 // Check reports every fault of the settings that all units of a group share, before there is a unit:
 // otherwise each unit would end as soon as it begins. Its errors begin with whose.
 func (c *Config) Check(whose string) error {
 	var errs []error
-	demand := func(ok bool, format string, args ...any) {
-		if !ok {
-			errs = append(errs, fmt.Errorf("%s: %s: %w", whose, fmt.Sprintf(format, args...), fault.Invalid))
-		}
-	}
+	demand := demands(whose, &errs)
 	demand(c.Concurrency >= 0 && c.MaxBytes >= 0 && c.MaxRanges >= 0, "a negative Concurrency, MaxBytes or MaxRanges")
 	demand(c.MaxInFlight >= 0 && c.MaxInFlight <= MostInFlight, "MaxInFlight is %d; expected 1 to %d (0: default)", c.MaxInFlight, MostInFlight)
-	demand(c.From == "" || c.From == Earliest || c.From == Latest, "From is %q; expected %q or %q", c.From, Earliest, Latest)
-	demand(c.OutOfRange == "" || c.OutOfRange == Earliest || c.OutOfRange == Latest, "OutOfRange is %q; expected %q, %q or empty", c.OutOfRange, Earliest, Latest)
 	demand(c.Retry.Initial >= 0 && c.Retry.Max >= 0 && c.Retry.MaxAttempts >= 0, "a negative Retry field")
 	demand(c.Retry.Initial == 0 || c.Retry.Max == 0 || c.Retry.Initial <= c.Retry.Max, "Retry.Max %s is below Retry.Initial %s", c.Retry.Max, c.Retry.Initial)
 	demand(c.ProgressTimeout >= 0 && c.DrainTimeout >= 0 && c.AbandonAfter >= 0, "a negative time-out")
 	return errors.Join(errs...)
 }
 
-// faults are those of Check, and those of this unit alone.
-func (c *Config) faults() []error {
-	errs := []error{c.Check(fmt.Sprintf("dispatch %q", c.Name))}
-	demand := func(ok bool, format string, args ...any) {
+// demands returns what notes the faults of a configuration.
+func demands(whose string, errs *[]error) func(ok bool, format string, args ...any) {
+	return func(ok bool, format string, args ...any) {
 		if !ok {
-			errs = append(errs, fmt.Errorf("dispatch %q: %s: %w", c.Name, fmt.Sprintf(format, args...), fault.Invalid))
+			*errs = append(*errs, fmt.Errorf("%s: %s: %w", whose, fmt.Sprintf(format, args...), fault.Invalid))
 		}
 	}
+}
+
+// validate reports the faults of Check, and those of this unit alone.
+func (c *Config) validate() error {
+	whose := fmt.Sprintf("dispatch %q", c.Name)
+	errs := []error{c.Check(whose)}
+	demand := demands(whose, &errs)
 	demand(c.Handler != nil, "no Handler")
 	demand(len(c.Inputs) > 0, "no Inputs")
 	demand(c.OnHeld != nil || c.Retry.MaxAttempts == 0 && c.Retry.HoldFor == 0, "Retry.MaxAttempts and Retry.HoldFor need OnHeld")
@@ -174,7 +152,7 @@ func (c *Config) faults() []error {
 		demand(!seen[at], "input %v is there twice", at)
 		seen[at] = true
 	}
-	return errs
+	return errors.Join(errs...)
 }
 
 // StuckError says that a handler did not return, or answer, in time. The record is unfinished; the handler's

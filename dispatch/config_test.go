@@ -21,13 +21,13 @@ func TestEveryFaultOfAConfigurationIsReported(t *testing.T) {
 	t.Parallel()
 	l := newFakeLog()
 	_, err := New(Config{
-		Inputs: []Input{{Source: l}, {Source: l}, {Partition: 1}}, Concurrency: -1, MaxInFlight: 1 << 20, From: "middle",
+		Inputs: []Input{{Source: l}, {Source: l}, {Partition: 1}}, Concurrency: -1, MaxInFlight: 1 << 20,
 		Retry: Retry{MaxAttempts: 3, Initial: time.Minute, Max: time.Second},
 	})
 	if !errors.Is(err, fault.Invalid) {
 		t.Fatalf("New returned %v", err)
 	}
-	for _, part := range []string{"no Handler", "twice", "no Source", "negative Concurrency", "16384", "middle", "need OnHeld", "below"} {
+	for _, part := range []string{"no Handler", "twice", "no Source", "negative Concurrency", "16384", "need OnHeld", "below"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%q is not in: %v", part, err)
 		}
@@ -85,28 +85,6 @@ func TestTheStartStaysInTheProgressUntilItIsPassed(t *testing.T) {
 		synctest.Wait()
 		if len(handled) != 100-10-8-10 || handled[12] || handled[59] || !handled[11] || !handled[60] {
 			t.Errorf("%d were handled: %v", len(handled), handled)
-		}
-	})
-}
-
-func TestFromLatestBeginsAfterWhatIsThere(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := filled(10, 0)
-		var got []int64
-		e := mustNew(t, Config{Inputs: l.input(), From: Latest, Concurrency: 1, Handler: func(_ context.Context, r *Record) error {
-			got = append(got, r.Offset)
-			return nil
-		}})
-		launch(t, e)
-		synctest.Wait()
-		if p := e.Progress(); len(p.Positions) != 1 || p.Positions[0].Next != 10 || p.Version == 0 {
-			t.Errorf("the start is not told: %+v", p)
-		}
-		l.add("", "x", 0)
-		synctest.Wait()
-		if fmt.Sprint(got) != "[10]" {
-			t.Errorf("handled %v", got)
 		}
 	})
 }

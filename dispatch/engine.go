@@ -117,15 +117,6 @@ func (e *Engine) addInputs() {
 	}
 }
 
-// Run is New and Engine.Run in one, for a unit that needs no drain.
-func Run(ctx context.Context, c Config) error {
-	e, err := New(c)
-	if err != nil {
-		return err
-	}
-	return e.Run(ctx)
-}
-
 // Run reads and handles records until the engine is drained (nil), ctx ends (its cause: the unit
 // has another owner, and nothing that finishes later counts), the source fails for good
 // (fault.Corrupt, fault.OutOfRange, fault.NotFound …), or a handler is stuck (StuckError). It is

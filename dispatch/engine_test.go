@@ -106,7 +106,7 @@ func TestASlowRecordHoldsBackOnlyItsKey(t *testing.T) {
 		if p.Next != 7007 || len(p.Done) == 0 || p.Done[0] != (protocol.Range{7008, 7107}) {
 			t.Errorf("next %d, done %v", p.Next, p.Done[:min(3, len(p.Done))])
 		}
-		if s := e.Stats(); s.InFlight != 130 || s.Running != 1 || s.Oldest != 1000+7007 || s.Longest < 900*time.Millisecond {
+		if s := e.stats(); s.InFlight != 130 || s.Running != 1 || s.Oldest != 1000+7007 || s.Longest < 900*time.Millisecond {
 			t.Errorf("stats %+v", s)
 		}
 		rest(time.Hour)

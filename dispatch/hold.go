@@ -16,7 +16,7 @@ func (e *Engine) judge(n *node, now time.Time) {
 	case e.cfg.OnHeld == nil:
 	case next.Step != TryAgain:
 		e.giveAway(n, next.Why, now)
-	case e.atTheEnd(n):
+	case n.atTheEnd():
 		e.giveAway(n, AtTheEnd, now)
 	}
 }
@@ -28,14 +28,7 @@ func (e *Engine) giveAway(n *node, why Why, now time.Time) {
 
 // atTheEnd reports whether a record's partition is sealed and read to its end: a record held there
 // keeps everything after it from starting.
-func (e *Engine) atTheEnd(n *node) bool {
-	for _, in := range e.inputs {
-		if n.rec.data.from == &in.tracker {
-			return in.ended
-		}
-	}
-	return false
-}
+func (n *node) atTheEnd() bool { return n.rec.data.from.ended }
 
 // relieve acts when failing records, and those behind them, take half of the memory: it gives away
 // the half of them that has been held the longest.
@@ -44,13 +37,6 @@ func (e *Engine) relieve(now time.Time) {
 		return
 	}
 	e.evict(now, Crowded, func(*node) bool { return true }, 2)
-}
-
-// finishInput gives away the held records of an input that has ended.
-func (e *Engine) finishInput(in *input, now time.Time) {
-	if e.cfg.OnHeld != nil {
-		e.evict(now, AtTheEnd, func(n *node) bool { return n.rec.data.from == &in.tracker }, 1)
-	}
 }
 
 // evict gives away one in so many of the held records that are meant, those that fail the longest.

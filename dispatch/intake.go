@@ -27,7 +27,7 @@ type input struct {
 	// Guarded by Engine.mu:
 	tracker     tracker
 	placed      bool              // tracker has a start position
-	fresh       bool              // it was placed by Config.From, and nothing was read since
+	fresh       bool              // it began at the first record that is kept, and nothing was read since
 	unchecked   bool              // its start has marks above itself, which were not yet compared with the partition's end
 	given       protocol.Position // the start that is to be checked
 	busy        bool
@@ -87,7 +87,10 @@ func (e *Engine) take(in *input) {
 
 // read brings records of in into the schedule, waiting for some.
 func (e *Engine) read(ctx context.Context, in *input) {
-	err := e.begin(ctx, in)
+	var err error
+	if !in.placed { // only the reader writes it
+		err = e.place(ctx, in)
+	}
 	if err == nil {
 		err = e.checkMarks(ctx, in)
 	}
@@ -104,22 +107,15 @@ func (e *Engine) read(ctx context.Context, in *input) {
 	e.takeIn(in)
 }
 
-// begin finds out where an input without a position begins.
-func (e *Engine) begin(ctx context.Context, in *input) error {
-	if in.placed { // only the reader writes it
-		return nil
-	}
+// place begins an input at the first record that is kept.
+func (e *Engine) place(ctx context.Context, in *input) error {
 	b, err := in.source.Bounds(ctx)
 	if err != nil {
 		return err
 	}
-	at := b.First
-	if e.cfg.From == Latest {
-		at = b.Next
-	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	in.tracker.begin(protocol.Position{Next: at})
+	in.tracker.begin(protocol.Position{Next: b.First})
 	in.placed, in.fresh = true, true
 	e.advanced()
 	return nil
@@ -148,7 +144,7 @@ func (e *Engine) fetch(ctx context.Context, in *input) error {
 	}
 	if len(recs) > 0 {
 		in.bytes = total/len(recs) + 1
-		in.data = &memory{live: len(recs), count: len(recs), bytes: int64(total), from: &in.tracker, lost: e.tooLate, atWork: e.isAt}
+		in.data = &memory{live: len(recs), count: len(recs), bytes: int64(total), from: in, lost: e.tooLate, atWork: e.isAt}
 		e.mu.Lock()
 		e.retained += in.data.bytes
 		e.mu.Unlock()
@@ -165,7 +161,9 @@ func (e *Engine) barren(ctx context.Context, in *input) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if in.ended = b.Sealed && in.tracker.next >= b.Next; in.ended {
-		e.finishInput(in, time.Now())
+		if e.cfg.OnHeld != nil {
+			e.evict(time.Now(), AtTheEnd, func(n *node) bool { return n.rec.data.from == in }, 1)
+		}
 		e.advanced()
 	} else {
 		e.hold(in, time.Millisecond<<min(in.failures, 7))

@@ -211,12 +211,10 @@ func (r *Record) Wait(ctx context.Context, err error, grace time.Duration) error
 		return err
 	case <-ctx.Done():
 	}
-	late := time.NewTimer(grace)
-	defer late.Stop()
 	select {
 	case err := <-answer:
 		return err
-	case <-late.C:
+	case <-time.After(grace):
 	}
 	if l.end(errLost) {
 		return context.Cause(ctx)

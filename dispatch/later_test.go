@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -73,11 +74,11 @@ func TestARecordThatIsOutHoldsItsKeyAndNoWorker(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, e, stop := owing(t, 40, 10, Config{Concurrency: 8})
-		if st := e.Stats(); st.Running != 0 || st.Out != 8 || !slices.Equal(s.came(), []int64{0, 1, 2, 3, 4, 5, 6, 7}) {
+		if st := e.stats(); st.Running != 0 || st.Out != 8 || !slices.Equal(s.came(), []int64{0, 1, 2, 3, 4, 5, 6, 7}) {
 			t.Fatalf("came %v, %+v; expected the first 8 records to be out, as many as handlers may be at work", s.came(), st)
 		}
 		rest(time.Minute)
-		if st := e.Stats(); st.Longest != time.Minute {
+		if st := e.stats(); st.Longest != time.Minute {
 			t.Errorf("the longest is at work for %s; expected a minute", st.Longest)
 		}
 		for i := range 3 {
@@ -99,7 +100,7 @@ func TestARecordThatIsOutHoldsItsKeyAndNoWorker(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if st := e.Stats(); st.Out != 2 {
+		if st := e.stats(); st.Out != 2 {
 			t.Errorf("%d are out with a limit of 2", st.Out)
 		}
 		_ = stop()
@@ -193,8 +194,8 @@ func TestAHandlerThatFailsOwesNoAnswer(t *testing.T) {
 						return end()
 					}})
 					first := s.of(0)
-					if err := first.Answer(nil); !errors.Is(err, fault.Conflict) || e.Stats().Out != 0 || e.Progress().Positions[0].Next != 0 {
-						t.Errorf("the answer was taken as %v, %+v; expected ErrConflict, and nothing to be done", err, e.Stats())
+					if err := first.Answer(nil); !errors.Is(err, fault.Conflict) || e.stats().Out != 0 || e.Progress().Positions[0].Next != 0 {
+						t.Errorf("the answer was taken as %v, %+v; expected ErrConflict, and nothing to be done", err, e.stats())
 					}
 					rest(time.Second)
 					if err := s.of(0).Answer(nil); err != nil || e.Progress().Positions[0].Next != 1 {
@@ -299,8 +300,8 @@ func TestAnswersThatMeetTheReturnOfTheHandlerCountOnce(t *testing.T) {
 	}
 	_ = stop()
 	answering.Wait()
-	if handled.Load() != records || refused.Load() != records || e.Stats().Out != 0 {
-		t.Errorf("%d records were handled and %d answers refused, of %d each; %+v", handled.Load(), refused.Load(), records, e.Stats())
+	if handled.Load() != records || refused.Load() != records || e.stats().Out != 0 {
+		t.Errorf("%d records were handled and %d answers refused, of %d each; %+v", handled.Load(), refused.Load(), records, e.stats())
 	}
 }
 
@@ -341,8 +342,8 @@ func TestAnswersPassThroughThoseAroundTheHandler(t *testing.T) {
 					}
 				}
 				synctest.Wait()
-				if b := e.Blocked(1); len(b) != 1 || b[0].Err.Error() != "outer: inner: first" || !slices.Equal(seen, []string{"inner", "outer"}) {
-					t.Errorf("seen by %q, blocked %+v", seen, b)
+				if f := e.failing(); len(f) != 1 || !strings.HasSuffix(f[0], " outer: inner: first") || !slices.Equal(seen, []string{"inner", "outer"}) {
+					t.Errorf("seen by %q, failing %q", seen, f)
 				}
 				_ = stop()
 			})

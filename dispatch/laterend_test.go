@@ -285,8 +285,8 @@ func TestAnAnswerBehindTheReturnAndBeforeItIsAccountedForCounts(t *testing.T) {
 			t.Error(err)
 		}
 		synctest.Wait()
-		if p := e.Progress().Positions; answered != 7 || len(p) == 0 || p[0].Next != 8 || e.Stats().Out != 0 {
-			t.Errorf("%d were answered in the next call, and progress is %+v, with %d out; expected all of 8", answered, p, e.Stats().Out)
+		if p := e.Progress().Positions; answered != 7 || len(p) == 0 || p[0].Next != 8 || e.stats().Out != 0 {
+			t.Errorf("%d were answered in the next call, and progress is %+v, with %d out; expected all of 8", answered, p, e.stats().Out)
 		}
 		_ = stop()
 	})
@@ -363,7 +363,7 @@ func TestAnAnswerAskedOfAnEarlierAttemptIsNotOwedByALaterOne(t *testing.T) {
 		}})
 		rest(time.Minute)
 		if p := e.Progress().Positions; len(p) == 0 || p[0].Next != 1 {
-			t.Errorf("progress %+v, with %d out; expected the record to be done", p, e.Stats().Out)
+			t.Errorf("progress %+v, with %d out; expected the record to be done", p, e.stats().Out)
 			_ = owed.Answer(nil) // or it would not end
 		}
 		drain(t, e, stop)

@@ -66,23 +66,18 @@ func (e *Engine) expire(now time.Time) {
 	}
 }
 
-// stalled reports whether failing keys keep the engine from reading on, and whether that has changed.
-func (e *Engine) stalled() (stalled, changed bool, waiting, failing int) {
+// warnOfStall logs that failing keys stop the reading, and when that is over.
+func (e *Engine) warnOfStall() {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	failing = len(e.sched.retries)
-	stalled = e.phase == active && e.full()
+	waiting, failing := e.sched.unfinished, len(e.sched.retries)
+	stalled := e.phase == active && e.full()
 	if !e.wasStalled { // other causes of a full bound are not logged
 		stalled = stalled && !e.paused && failing > 0 && e.sched.ready == 0 && e.atWork() == 0
 	}
-	changed = stalled != e.wasStalled
+	changed := stalled != e.wasStalled
 	e.wasStalled = stalled
-	return stalled, changed, e.sched.unfinished, failing
-}
-
-// warnOfStall logs that failing keys stop the reading, and when that is over.
-func (e *Engine) warnOfStall() {
-	switch stalled, changed, waiting, failing := e.stalled(); {
+	e.mu.Unlock()
+	switch {
 	case !changed:
 	case stalled:
 		e.log.Warn("nothing more is read: too many records wait for failing ones of their key; see what the handler returns, or raise the bounds",

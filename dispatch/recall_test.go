@@ -282,7 +282,7 @@ func TestAHeldRecordIsNotClaimedWithTheOneBeforeIt(t *testing.T) {
 	for _, n := range nodes {
 		s.add(n)
 	}
-	if got := s.take(nil, 8); len(got) != 1 || got[0] != nodes[0] {
+	if got := s.take(nil, 8, false); len(got) != 1 || got[0] != nodes[0] {
 		t.Errorf("%d records are claimed", len(got))
 	}
 	if s.finish(nodes[0]); len(s.retries) != 1 || s.ready != 0 {

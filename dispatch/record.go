@@ -76,9 +76,9 @@ type failure struct {
 // left in flight, and all else that would be the same in each.
 type memory struct {
 	live  int
-	count int         // live at first
-	bytes int64       // approximately
-	from  *tracker    // of the input
+	count int   // live at first
+	bytes int64 // approximately
+	from  *input
 	lost  func() bool // whether no answer counts any more; nil: unknown
 
 	atWork func(Attempt) bool // whether a handler is at it; nil: unknown

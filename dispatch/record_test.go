@@ -13,10 +13,9 @@ import (
 // answers count must not come between.
 func TestAHandlerCannotTakeARecordFromWhatItWasReadWith(t *testing.T) {
 	t.Parallel()
-	var tr tracker
-	tr.begin(tr.position(0))
+	var in input
 	lost := false
-	shared := &memory{live: 1, count: 1, from: &tr, lost: func() bool { return lost }}
+	shared := &memory{live: 1, count: 1, from: &in, lost: func() bool { return lost }}
 	r := &Record{Record: commitlog.Record{Offset: 0}, data: shared}
 	ctx, cancel := context.WithCancel(t.Context())
 	r.Within(ctx)
@@ -36,12 +35,12 @@ func TestAHandlerCannotTakeARecordFromWhatItWasReadWith(t *testing.T) {
 // A record that is given memory of its own is still one of its input, and of its engine.
 func TestARecordWithMemoryOfItsOwnBelongsWhereItCameFrom(t *testing.T) {
 	t.Parallel()
-	var tr tracker
+	var in input
 	lost := false
-	shared := &memory{live: 4, count: 4, bytes: 400, from: &tr, lost: func() bool { return lost }, atWork: func(Attempt) bool { return true }}
+	shared := &memory{live: 4, count: 4, bytes: 400, from: &in, lost: func() bool { return lost }, atWork: func(Attempt) bool { return true }}
 	e, n := &Engine{retained: 400}, &node{rec: Record{Record: commitlog.Record{Value: []byte("v")}, data: shared}}
 	e.moveOut(n)
-	if own := n.rec.data; own == shared || own.live != 1 || own.from != &tr || shared.live != 3 {
+	if own := n.rec.data; own == shared || own.live != 1 || own.from != &in || shared.live != 3 {
 		t.Errorf("it lies in %+v now, and what it was read into is %+v", own, shared)
 	}
 	if n.rec.Owe(Attempt{}) == nil {

@@ -6,16 +6,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ringfence/ringfence/commitlog"
-	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// refused decides what an error of the source means. No error ever skips a record, unless
-// Config.OutOfRange says so.
+// refused decides what an error of the source means. No error ever skips a record.
 func (e *Engine) refused(ctx context.Context, in *input, err error) {
-	if errors.Is(err, fault.OutOfRange) && e.moveInto(ctx, in, err) {
-		return
+	if in.fresh && errors.Is(err, fault.OutOfRange) && e.place(ctx, in) == nil {
+		return // its first record was trimmed between the look at the bounds and the first read
 	}
 	for _, final := range []error{fault.OutOfRange, fault.Corrupt, fault.NotFound, fault.Closed, fault.Invalid} {
 		if errors.Is(err, final) {
@@ -76,48 +73,4 @@ func (e *Engine) doom(in *input, err error) {
 	}
 	e.fate = fmt.Errorf("unit %s: the next record of storage %d partition %d can't be read: %w", e.cfg.Name, in.storage, in.partition, err)
 	e.enter(ending)
-}
-
-// moveInto moves an input with an unreadable offset into the readable range, when that is allowed.
-func (e *Engine) moveInto(ctx context.Context, in *input, err error) bool {
-	policy := e.cfg.OutOfRange
-	if policy == "" && in.fresh { // it was trimmed between the look at its bounds and the first read
-		policy = e.cfg.From
-	}
-	b, known := bounds(ctx, in, err)
-	if policy == "" || !known {
-		return false
-	}
-	to := b.First
-	if policy == Latest {
-		to = b.Next
-	}
-	e.mu.Lock()
-	from := in.tracker.next
-	moved := true
-	switch {
-	case to > from:
-		in.tracker.advance(to)
-	case in.tracker.head == nil:
-		in.tracker.begin(protocol.Position{Next: to})
-	default: // records above the end of the log are unfinished: it was replaced under us
-		moved = false
-	}
-	e.advanced()
-	e.mu.Unlock()
-	if moved {
-		e.log.Warn("the position can't be read any more and was moved: records may have been lost", "storage", in.storage,
-			"partition", in.partition, "from", from, "to", to, "policy", string(policy))
-	}
-	return moved
-}
-
-// bounds is the readable range as the error has it, or else the source.
-func bounds(ctx context.Context, in *input, err error) (commitlog.Bounds, bool) {
-	var oor *commitlog.OutOfRangeError
-	if errors.As(err, &oor) {
-		return commitlog.Bounds{First: oor.First, Next: oor.End}, true
-	}
-	b, err := in.source.Bounds(ctx)
-	return b, err == nil
 }

@@ -37,12 +37,11 @@ func TestAFailingRecordIsTriedAgainWithGrowingPausesBeforeItsFollowers(t *testin
 		}})
 		launch(t, e)
 		synctest.Wait()
-		if s := e.Stats(); s.InFlight != 9 || s.Retrying != 1 || s.Failed != 1 || s.Finished != 21 {
+		if s := e.stats(); s.InFlight != 9 || s.Retrying != 1 || s.Failed != 1 || s.Finished != 21 {
 			t.Errorf("after the first failure: %+v", s)
 		}
-		b := e.Blocked(10)
-		if len(b) != 1 || b[0].Offset != 3 || string(b[0].Key) != "k0" || b[0].Followers != 8 || b[0].Err.Error() != "not yet" {
-			t.Errorf("blocked: %+v", b)
+		if f := e.failing(); len(f) != 1 || f[0] != "3 k0 not yet" {
+			t.Errorf("failing: %q", f)
 		}
 		rest(time.Minute)
 		if got := strings.Join(calls, " "); got != "0/1 3/1 3/2 3/3 3/4 3/5 6/1 9/1 12/1 15/1 18/1 21/1 24/1 27/1" {
@@ -138,8 +137,8 @@ func TestAHandlerThatEndsItsGoroutineIsAFailureOfTheRecord(t *testing.T) {
 		}})
 		launch(t, e)
 		rest(time.Minute)
-		if p := e.Progress().Positions[0]; p.Next != 1000 || e.Stats().Failed != 10 {
-			t.Errorf("progress %+v, %+v", p, e.Stats())
+		if p := e.Progress().Positions[0]; p.Next != 1000 || e.stats().Failed != 10 {
+			t.Errorf("progress %+v, %+v", p, e.stats())
 		}
 	})
 }
@@ -160,14 +159,14 @@ func TestAPoisonKeyTakesBoundedMemoryAndLetsOthersPass(t *testing.T) {
 				return errors.New("poison")
 			}
 			if r.Offset%100 == 0 {
-				most = max(most, e.Stats().Bytes)
+				most = max(most, e.stats().Bytes)
 			}
 			return nil
 		}, Concurrency: 1})
 		launch(t, e)
 		rest(time.Second)
 		// 600 followers of 1.3 KiB fit, the reads that brought them (30 MB) do not.
-		if s := e.Stats(); s.Finished != 30000-600 || s.InFlight != 600 {
+		if s := e.stats(); s.Finished != 30000-600 || s.InFlight != 600 {
 			t.Errorf("%+v", s)
 		}
 		if most > limit*3/2 {

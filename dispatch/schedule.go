@@ -48,28 +48,18 @@ func (s *schedule) lead(n *node) {
 }
 
 // take claims up to limit records, appending them to dst in the order in which they are to run:
-// leaders, each followed by what already waits behind it.
-func (s *schedule) take(dst []*node, limit int) []*node {
+// leaders, each followed by what already waits behind it. owed: without that, as it waits for an answer.
+func (s *schedule) take(dst []*node, limit int, owed bool) []*node {
 	for len(dst) < limit && s.readyHead != nil {
 		n := s.popFront()
 		n.state = claimed
 		dst = append(dst, n)
 		// The next record is already claimed: its worker will skip it, so leave it here.
-		for n.behind != nil && n.behind.state == waiting && n.behind.fail == nil && len(dst) < limit {
+		for !owed && n.behind != nil && n.behind.state == waiting && n.behind.fail == nil && len(dst) < limit {
 			n = n.behind
 			n.state = claimed
 			dst = append(dst, n)
 		}
-	}
-	return dst
-}
-
-// takeLeaders is take without the records behind: those wait for the answers.
-func (s *schedule) takeLeaders(dst []*node, limit int) []*node {
-	for len(dst) < limit && s.readyHead != nil {
-		n := s.popFront()
-		n.state = claimed
-		dst = append(dst, n)
 	}
 	return dst
 }

@@ -82,10 +82,10 @@ func (e *Engine) account(n *node, err error, now time.Time) {
 func (e *Engine) spare(n *node, err error, due, now time.Time) {
 	if n.fail == nil {
 		n.fail = &failure{since: now}
-		n.rec.data.from.failing++
+		n.rec.data.from.tracker.failing++
 	}
 	n.fail.err, n.fail.due, n.fail.pause = err, due, due.Sub(now)
-	if e.cfg.OnHeld != nil && e.atTheEnd(n) {
+	if e.cfg.OnHeld != nil && n.atTheEnd() {
 		e.giveAway(n, AtTheEnd, now)
 		due = now
 	}
@@ -96,7 +96,7 @@ func (e *Engine) spare(n *node, err error, due, now time.Time) {
 
 func (e *Engine) finish(n *node) {
 	e.sched.finish(n)
-	n.rec.data.from.finish(n)
+	n.rec.data.from.tracker.finish(n)
 	e.release(n.rec.data)
 	e.retained -= nodeBytes
 	e.pool.put(n)
@@ -129,7 +129,7 @@ func (e *Engine) fail(n *node, err error, now time.Time) {
 	e.failed++
 	if n.fail == nil {
 		n.fail = &failure{since: now}
-		n.rec.data.from.failing++
+		n.rec.data.from.tracker.failing++
 	}
 	f := n.fail
 	if f.attempts == 0 {

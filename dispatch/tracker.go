@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/ringfence/ringfence/group/protocol"
@@ -34,15 +35,7 @@ func (t *tracker) begin(p protocol.Position) {
 // normalize sorts ranges, merges what touches and drops what is empty.
 func normalize(in []protocol.Range) []protocol.Range {
 	rs := slices.DeleteFunc(slices.Clone(in), func(r protocol.Range) bool { return r[0] >= r[1] })
-	slices.SortFunc(rs, func(a, b protocol.Range) int {
-		if a[0] != b[0] {
-			if a[0] < b[0] {
-				return -1
-			}
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(rs, func(a, b protocol.Range) int { return cmp.Compare(a[0], b[0]) })
 	out := rs[:0]
 	for _, r := range rs {
 		if k := len(out) - 1; k >= 0 && r[0] <= out[k][1] {

@@ -94,7 +94,7 @@ func TestScheduleRunsOneRecordOfAKeyAndForgetsIdleKeys(t *testing.T) {
 				order[key] = append(order[key], n)
 				s.add(n)
 			case 1:
-				claims = s.take(claims, len(claims)+rapid.IntRange(1, 5).Draw(rt, "claim"))
+				claims = s.take(claims, len(claims)+rapid.IntRange(1, 5).Draw(rt, "claim"), false)
 			case 2:
 				if len(claims) > 0 {
 					n := claims[0]
@@ -122,7 +122,7 @@ func TestScheduleRunsOneRecordOfAKeyAndForgetsIdleKeys(t *testing.T) {
 			rt.Fatalf("%d keys are known; %d have records", s.leaders.count, keys)
 		}
 		for s.giveBack(claims); s.ready > 0; {
-			for _, n := range s.take(nil, 1) {
+			for _, n := range s.take(nil, 1, false) {
 				s.finish(n)
 			}
 		}
@@ -141,16 +141,16 @@ func TestARetriedRecordDoesNotTakeFollowersThatAreClaimedElsewhere(t *testing.T)
 		nodes = append(nodes, n)
 		s.add(n)
 	}
-	first := s.take(nil, 2)
+	first := s.take(nil, 2, false)
 	first[0].fail = &failure{}
 	s.retry(first[0]) // while its worker has not got round to passing over the second one
 	s.expire(time.Now())
-	if second := s.take(nil, 3); len(second) != 1 || second[0] != nodes[0] {
+	if second := s.take(nil, 3, false); len(second) != 1 || second[0] != nodes[0] {
 		t.Fatalf("%d records were claimed; expected only the retried one", len(second))
 	}
 	s.giveBack(first[1:])
 	s.finish(nodes[0])
-	if third := s.take(nil, 3); len(third) != 2 || third[0] != nodes[1] || third[1] != nodes[2] {
+	if third := s.take(nil, 3, false); len(third) != 2 || third[0] != nodes[1] || third[1] != nodes[2] {
 		t.Fatalf("%d records were claimed; expected both followers", len(third))
 	}
 }

@@ -49,7 +49,7 @@ func TestAnAttemptThatDoesNotCountLeavesTheRecordAsItWas(t *testing.T) {
 				t.Errorf("of k%d: %v", k, got)
 			}
 		}
-		if s := e.Stats(); s.Failed != 0 {
+		if s := e.stats(); s.Failed != 0 {
 			t.Errorf("%d attempts failed", s.Failed)
 		}
 	})
@@ -114,15 +114,15 @@ func TestOfAPausedEngineOneRecordIsTriedAtATimeOfAnotherKeyEachTime(t *testing.T
 			t.Errorf("nothing was read, and %v were tried", tried())
 		}
 		rest(time.Second)
-		read := e.Stats().InFlight
+		read := e.stats().InFlight
 		for range 6 {
 			if !e.TryOne() {
 				t.Error("there is nothing to try")
 			}
 			rest(time.Second)
 		}
-		if want := []string{"0", "1", "2", "3", "0", "1"}; !slices.Equal(tried(), want) || read == 0 || e.Stats().InFlight != read {
-			t.Errorf("tried %v; expected %v; read %d and then %d", tried(), want, read, e.Stats().InFlight)
+		if want := []string{"0", "1", "2", "3", "0", "1"}; !slices.Equal(tried(), want) || read == 0 || e.stats().InFlight != read {
+			t.Errorf("tried %v; expected %v; read %d and then %d", tried(), want, read, e.stats().InFlight)
 		}
 		mu.Lock()
 		down = false

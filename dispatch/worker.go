@@ -182,10 +182,10 @@ func (e *Engine) claim(w *worker) {
 		limit, e.one = 1, false
 	}
 	if w.owes = e.pace.late; w.owes {
-		w.batch = e.sched.takeLeaders(w.batch[:0], min(limit, e.atOnce()-e.atWork()))
+		limit = min(limit, e.atOnce()-e.atWork())
+	}
+	if w.batch = e.sched.take(w.batch[:0], limit, w.owes); w.owes {
 		e.permit(w, len(w.batch)-1)
-	} else {
-		w.batch = e.sched.take(w.batch[:0], limit)
 	}
 	for len(w.errs) < len(w.batch) {
 		w.errs = append(w.errs, nil)
