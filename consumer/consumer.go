@@ -57,11 +57,7 @@ type Inner struct {
 	Writes     []*commitlog.Topic     // topics that must be durable before the checkpoint
 }
 
-// Run is a member until ctx ends: then it drains, hands its units over and returns nil. It blocks, and
-// joins all that it started. Errors are those of group.Run, and topic.ErrAnotherLife and ErrConflict of a
-// topic that was deleted or moved meanwhile.
-func Run(ctx context.Context, c Config) error { return run(ctx, &c) }
-
+// run is a member until ctx ends: see Consume.
 func run(ctx context.Context, c *Config) error {
 	layouts := make(chan group.Layout, 1)
 	c.Group.Layouts = layouts

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/api"
-
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/topic"
@@ -111,19 +110,16 @@ func (h Hold) store(ctx context.Context, first bool) error {
 		return err
 	}
 	doc := h.topic.Document()
-	if st.Meta == nil && !first || st.Meta != nil && st.Meta.Topic != doc.Name {
-		if first {
-			return nil // the group will refuse this member
-		}
-		for storage, s := range doc.Storage {
-			if err := h.tell(ctx, storage, commitlog.NoHold(s.Partitions)); err != nil {
-				return err
-			}
-		}
-		return nil
+	elsewhere := st.Meta == nil && !first || st.Meta != nil && st.Meta.Topic != doc.Name
+	if elsewhere && first {
+		return nil // the group will refuse this member
 	}
 	for storage, s := range doc.Storage {
-		if err := h.tell(ctx, storage, h.needs(st, storage, s.Partitions)); err != nil {
+		offsets := commitlog.NoHold(s.Partitions)
+		if !elsewhere {
+			offsets = h.needs(st, storage, s.Partitions)
+		}
+		if err := h.tell(ctx, storage, offsets); err != nil {
 			return err
 		}
 	}
@@ -215,22 +211,10 @@ func (c *Groups) HoldNext(ctx context.Context, name string) error {
 		if g.Topic != name {
 			continue
 		}
-		if err := holdAll(ctx, g.Name, t, doc); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// holdAll stores that a group needs all records of the storage topics still without records.
-func holdAll(ctx context.Context, group string, t *topic.Topic, doc *topic.Document) error {
-	for i := doc.Produce + 1; i < len(doc.Storage); i++ {
-		st, err := t.Storage(i)
-		if err != nil {
-			return err
-		}
-		if err := st.Hold(ctx, group, make([]int64, doc.Storage[i].Partitions)); err != nil {
-			return err
+		for i := doc.Produce + 1; i < len(doc.Storage); i++ { // the group needs all records of them
+			if err := holdAt(ctx, t, i, g.Name, make([]int64, doc.Storage[i].Partitions)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -197,9 +197,9 @@ func TestAGroupHasOneLayout(t *testing.T) {
 		err  error
 		want error
 	}{
-		{"a member", Run(t.Context(), s.config("b", Layout{}, got.handle)), fault.Exists},
+		{"a member", run(t.Context(), s.config("b", Layout{}, got.handle)), fault.Exists},
 		{"a seek", second(Layout{}.seek(t.Context(), s.g, s.top, SeekEarliest, &SeekOptions{}, s.top.Unchanged(), slog.Default())), fault.Invalid},
-		{"a description", second(Describe(t.Context(), s.reg, "g", func(context.Context, string) (*topic.Topic, error) { return s.top, nil })), fault.Invalid},
+		{"a description", second(Layout{}.Describe(t.Context(), s.reg, "g", func(context.Context, string) (*topic.Topic, error) { return s.top, nil })), fault.Invalid},
 	} {
 		if !errors.Is(c.err, c.want) {
 			t.Errorf("%s that goes by another layout: %v; expected %v", c.what, c.err, c.want)

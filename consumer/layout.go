@@ -40,21 +40,19 @@ func (l Layout) fits(group string, m *protocol.Meta) error {
 // first ones the first partitions, as evenly as possible. No unit is ever finished: parked records may be
 // delivered long after the end of what it reads.
 func Shards(storage, n, partitions int) Layout {
-	l := Layout{Of: func(*topic.Document) group.Layout { return share(storage, n, partitions) }}
+	l := Layout{Of: func(*topic.Document) group.Layout {
+		units := make(group.Layout, n)
+		for p := range partitions {
+			u := &units[topic.Shard(p, partitions, n)]
+			u.Inputs = append(u.Inputs, group.UnitInput{Storage: storage, Partition: p, End: -1})
+		}
+		return units
+	}}
 	switch {
 	case storage > 0:
 		l.Name = protocol.ShardLayout(storage, n)
 	case n != partitions:
 		l.Name = fmt.Sprintf("shards-%d", n)
-	}
-	return l
-}
-
-func share(storage, n, partitions int) group.Layout {
-	l := make(group.Layout, n)
-	for p := range partitions {
-		u := &l[topic.Shard(p, partitions, n)]
-		u.Inputs = append(u.Inputs, group.UnitInput{Storage: storage, Partition: p, End: -1})
 	}
 	return l
 }

@@ -41,9 +41,9 @@ type Member struct {
 	Transactional bool // as Config has it
 }
 
-// Consume is a member of a group until ctx ends: see Run. Errors: fault.Invalid with every fault of m,
-// fault.NotFound for an unknown topic, fault.Conflict for one that was moved to another log, and those of
-// Run.
+// Consume is a member of a group until ctx ends: then it drains, hands its units over and returns nil. It blocks, and
+// joins all that it started. Errors: fault.Invalid with every fault of m, fault.NotFound for an unknown topic, those of
+// group.Run, and topic.ErrAnotherLife and fault.Conflict for a topic that was deleted or moved to another log.
 func (c *Groups) Consume(ctx context.Context, m Member) error {
 	cfg, err := c.configure(ctx, &m)
 	if err != nil {
@@ -104,12 +104,9 @@ func UnlessEnded(ctx context.Context, err error) error {
 
 // validate reports every fault that the group does not check itself.
 func (m *Member) validate() error {
-	var errs []error
-	demand := func(ok bool, format string, args ...any) {
-		if !ok {
-			errs = append(errs, fmt.Errorf("consume: %s: %w", fmt.Sprintf(format, args...), fault.Invalid))
-		}
+	var err error
+	if m.From != "" && m.From != Earliest && m.From != Latest {
+		err = fmt.Errorf("consume: from %q; expected %q or %q: %w", m.From, Earliest, Latest, fault.Invalid)
 	}
-	demand(m.From == "" || m.From == Earliest || m.From == Latest, "from %q; expected %q or %q", m.From, Earliest, Latest)
-	return errors.Join(append(errs, m.Engine.Check("consume"))...)
+	return errors.Join(err, m.Engine.Check("consume"))
 }

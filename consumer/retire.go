@@ -23,11 +23,9 @@ type retirer struct {
 func (r retirer) run(ctx context.Context) {
 	failing := false
 	for ctx.Err() == nil {
-		pause := time.NewTimer(retireEvery/2 + rand.N(retireEvery)) // groups must not do it in step
 		select {
-		case <-pause.C:
+		case <-time.After(retireEvery/2 + rand.N(retireEvery)): // groups must not do it in step
 		case <-ctx.Done():
-			pause.Stop()
 			return
 		}
 		doc := r.worker.Topic.Document()

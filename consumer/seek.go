@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/ringfence/ringfence/api"
-
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"

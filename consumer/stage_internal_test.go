@@ -119,10 +119,10 @@ func (s *stage) produce(count int, partitions ...int) {
 }
 
 // config is that of a member in a process of its own.
-func (s *stage) config(id string, l Layout, h func(u *group.Unit, r *dispatch.Record) error) Config {
+func (s *stage) config(id string, l Layout, h func(u *group.Unit, r *dispatch.Record) error) *Config {
 	s.Helper()
 	log, reg, catalog, top := s.process()
-	c := Config{
+	c := &Config{
 		Group: group.Config{Registry: reg, Group: "g", Member: id, CommitInterval: 5 * time.Millisecond, SessionTTL: time.Minute},
 		Topic: top, Catalog: catalog, Log: log, Layout: l, Logger: slog.New(slog.DiscardHandler),
 		Handler: func(u *group.Unit) dispatch.Handler {
@@ -133,11 +133,11 @@ func (s *stage) config(id string, l Layout, h func(u *group.Unit, r *dispatch.Re
 	return c
 }
 
-// member runs a member until the returned function is called, which returns what Run did.
-func (s *stage) member(c Config) (stop func() error) {
+// member runs a member until the returned function is called, which returns what run did.
+func (s *stage) member(c *Config) (stop func() error) {
 	ctx, cancel := context.WithCancel(s.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- Run(ctx, c) }() // joined by stop
+	go func() { ended <- run(ctx, c) }() // joined by stop
 	stop = sync.OnceValue(func() error { cancel(); return <-ended })
 	s.Cleanup(func() { _ = stop() })
 	return stop

@@ -16,13 +16,8 @@ import (
 	"github.com/ringfence/ringfence/topic"
 )
 
-// Describe describes a group with its members, its units and their lag; it needs no live member.
+// Describe describes a group of that layout with its members, its units and their lag; it needs no live member.
 // current opens a topic by its name, as it is now.
-func Describe(ctx context.Context, reg *registry.Registry, name string, current func(context.Context, string) (*topic.Topic, error)) (api.Group, error) {
-	return Layout{}.Describe(ctx, reg, name, current)
-}
-
-// Describe describes a group with that layout.
 func (l Layout) Describe(ctx context.Context, reg *registry.Registry, name string, current func(context.Context, string) (*topic.Topic, error)) (api.Group, error) {
 	d, err := group.Describe(ctx, reg, name)
 	if err == nil {
