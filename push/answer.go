@@ -32,7 +32,8 @@ func judge(res *http.Response, body []byte, now time.Time) error {
 	case code >= 300 && code < 400:
 		return fmt.Errorf("%w, which leads elsewhere and is not followed", err)
 	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code == http.StatusTooManyRequests, code >= 500:
-		if overloaded(code) {
+		switch code { // it says nothing of the record: the endpoint, or a proxy before it, is overloaded
+		case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 			err = ringfence.Outage(err)
 		}
 		if wait := retryAfter(res.Header.Get("Retry-After"), now); wait > 0 {
@@ -45,15 +46,6 @@ func judge(res *http.Response, body []byte, now time.Time) error {
 		return ringfence.Permanent(err)
 	}
 	return err // 1xx, which can't be
-}
-
-// overloaded reports whether an answer is about the endpoint, or a proxy before it, and not about the record.
-func overloaded(code int) bool {
-	switch code {
-	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return true
-	}
-	return false
 }
 
 // ErrGone is the answer 410: the endpoint wants nothing more. The record is tried again, once the

@@ -14,7 +14,8 @@ import (
 
 // special are the addresses that are no host of the public internet: IANA's registries of special-purpose
 // IPv4 and IPv6 addresses (RFC 6890 and its updates), multicast, and further ones that clouds use. Those
-// that carry an IPv4 address are here too: a translator reaches any IPv4 address through them.
+// that carry an IPv4 address are here too: a translator reaches any IPv4 address through them. check refuses the
+// rest of IPv6 outside of 2000::/3; what is here has a word of its own.
 var special = []struct {
 	net netip.Prefix
 	is  string
@@ -46,22 +47,16 @@ var special = []struct {
 	{netip.MustParsePrefix("224.0.0.0/4"), "multicast"},
 	{netip.MustParsePrefix("240.0.0.0/4"), "reserved"},
 
-	{netip.MustParsePrefix("::/128"), "unspecified"},
 	{netip.MustParsePrefix("::1/128"), "loopback"},
 	{netip.MustParsePrefix("64:ff9b::/96"), "NAT64"},
 	{netip.MustParsePrefix("64:ff9b:1::/48"), "NAT64"},
-	{netip.MustParsePrefix("100::/64"), "for discarding"},
-	{netip.MustParsePrefix("100:0:0:1::/64"), "a dummy"},
 	{netip.MustParsePrefix("2001::/23"), "for protocols"},
 	{netip.MustParsePrefix("2001:db8::/32"), "for documentation"},
 	{netip.MustParsePrefix("2002::/16"), "6to4"},
 	{netip.MustParsePrefix("2620:4f:8000::/48"), "for AS112"},
 	{netip.MustParsePrefix("3fff::/20"), "for documentation"},
-	{netip.MustParsePrefix("5f00::/16"), "for segment routing"},
 	{netip.MustParsePrefix("fc00::/7"), "private"},
 	{netip.MustParsePrefix("fe80::/10"), "link-local"},
-	{netip.MustParsePrefix("fec0::/10"), "site-local"},
-	{netip.MustParsePrefix("ff00::/8"), "multicast"},
 }
 
 // ParseNet reads a network that endpoints may be in: a CIDR, or one address. Else it is fault.Invalid.

@@ -21,7 +21,7 @@ type Limits struct {
 // Origin parses s as an origin, and nothing else: ErrInvalid for a URL with a path.
 func Origin(s string) (string, error) {
 	origin, err := subscription.OriginOf(s)
-	if u, e := url.Parse(s); err == nil && e == nil && (strings.TrimSuffix(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil || u.Fragment != "") {
+	if u, e := url.Parse(s); err == nil && e == nil && !strings.EqualFold(strings.TrimSuffix(s, "/"), u.Scheme+"://"+u.Host) {
 		err = fmt.Errorf("the endpoint %q: expected an origin alone, as %q: %w", shownURL(u), origin, fault.Invalid)
 	}
 	return origin, err

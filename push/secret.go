@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -145,15 +144,6 @@ func signatures(keys [][]byte, id string, at time.Time, body []byte) string {
 	return strings.Join(all, " ")
 }
 
-// isOrigin accepts a scheme, a host and perhaps a port: with anything more a token would silently go nowhere.
-func isOrigin(s string) bool {
-	u, err := url.Parse(s)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return false
-	}
-	return strings.EqualFold(strings.TrimSuffix(s, "/"), u.Scheme+"://"+u.Host)
-}
-
 // errTokens shows nothing of the file.
 var errTokens = errors.New("expected lines of an origin, without a path, and its token, as in \"https://api.example.com 3f9c\"")
 
@@ -174,7 +164,8 @@ func tokenFor(path, origin string) (string, error) {
 		if len(fields) == 0 {
 			continue
 		}
-		if len(fields) != 2 || !isOrigin(fields[0]) || !plain(fields[1]) {
+		_, err := Origin(fields[0]) // with anything more its token would silently go nowhere
+		if err != nil || len(fields) != 2 || !plain(fields[1]) {
 			return "", fmt.Errorf("token file %s: %w: %w", path, errTokens, fault.Invalid)
 		}
 		if token == "" && sameOrigin(fields[0], origin) {

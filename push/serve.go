@@ -82,18 +82,23 @@ func Serve(ctx context.Context, rf *ringfence.Client, opts *ServeOptions) error 
 			t.End()
 		}
 	}()
+	s.watch(ctx, s.follow)
+	return nil
+}
+
+// watch calls follow whenever definitions may have changed, until ctx ends.
+func (s *server) watch(ctx context.Context, follow func(context.Context) (read bool)) {
 	var hints <-chan struct{} // nil: no hints
 	for ctx.Err() == nil {
 		if hints == nil {
-			hints, _ = subscription.Watch(ctx, rf.Registry()) // follow, which reads, reports an error
+			hints, _ = subscription.Watch(ctx, s.rf.Registry()) // follow, which reads, reports an error
 		}
 		look := s.opts.Poll
-		if read := s.follow(ctx); !read || hints == nil {
+		if read := follow(ctx); !read || hints == nil {
 			look = min(look, lookAgain)
 		}
 		hints = s.wait(ctx, hints, look)
 	}
-	return nil
 }
 
 const (
@@ -103,21 +108,13 @@ const (
 
 // wait waits until something may have changed; nil when hints have ended.
 func (s *server) wait(ctx context.Context, hints <-chan struct{}, look time.Duration) <-chan struct{} {
-	timer := time.NewTimer(look)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-timer.C:
+	case <-time.After(look):
 	case <-s.ended:
 	case _, ok := <-hints:
 		if !ok {
-			again := time.NewTimer(min(look, lookAgain))
-			defer again.Stop()
-			select {
-			case <-ctx.Done():
-			case <-again.C:
-			}
-			return nil
+			return s.wait(ctx, nil, min(look, lookAgain))
 		}
 	}
 	return hints
@@ -149,28 +146,16 @@ type terms struct {
 	deadLetters api.DeadLetterPolicy
 }
 
-func termsOf(d *api.Subscription) terms {
-	return terms{*d.Endpoint, d.ID, d.Retry, d.DeadLetters}
-}
-
 // follow starts and stops deliveries by the definitions. Unreadable definitions stop nothing; then read is
 // false.
 func (s *server) follow(ctx context.Context) (read bool) {
-	all, err := s.rf.Admin().ListSubscriptions(ctx)
-	unread := unreadIn(all, err)
-	if unread != nil && !s.blind && ctx.Err() == nil {
-		s.opts.Config.Logger.Error("not all definitions of subscriptions can be read: what runs goes on", "error", unread)
-	}
-	s.blind = unread != nil
+	all, _, err := s.list(ctx, "what runs goes on")
 	for name, r := range s.running {
 		select {
 		case <-r.over:
 			delete(s.running, name)
 		default:
 		}
-	}
-	if unread == nil {
-		s.count(all)
 	}
 	defined := map[string]bool{}
 	for _, d := range all {
@@ -181,7 +166,7 @@ func (s *server) follow(ctx context.Context) (read bool) {
 			continue
 		}
 		defined[d.Name] = true
-		now := termsOf(d)
+		now := terms{*d.Endpoint, d.ID, d.Retry, d.DeadLetters}
 		switch r := s.running[d.Name]; {
 		case r == nil:
 			s.start(ctx, d, now)
@@ -197,14 +182,22 @@ func (s *server) follow(ctx context.Context) (read bool) {
 	return err == nil
 }
 
-// unreadIn is the error of an incomplete list of definitions; nil: it is complete.
-func unreadIn(all []*api.Subscription, err error) error {
+// list lists the definitions, and counts them by endpoint when all can be read; else it logs so, and what goes on meanwhile.
+func (s *server) list(ctx context.Context, meanwhile string) (all []*api.Subscription, complete bool, err error) {
+	all, err = s.rf.Admin().ListSubscriptions(ctx)
+	unread := err
 	for _, d := range all {
 		if d.Damaged != "" {
-			err = errors.Join(err, errors.New(d.Damaged))
+			unread = errors.Join(unread, errors.New(d.Damaged))
 		}
 	}
-	return err
+	if unread == nil {
+		s.count(all)
+	} else if !s.blind && ctx.Err() == nil {
+		s.opts.Config.Logger.Error("not all definitions of subscriptions can be read", "meanwhile", meanwhile, "error", unread)
+	}
+	s.blind = unread != nil
+	return all, unread == nil, err
 }
 
 func (s *server) start(ctx context.Context, d *api.Subscription, now terms) {
@@ -244,12 +237,10 @@ func (s *server) deliver(ctx context.Context, d *api.Subscription) {
 		if time.Since(began) > longestPause {
 			pause = firstPause
 		}
-		again := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
-		case <-again.C:
+		case <-time.After(pause):
 		}
-		again.Stop()
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/api"
-	"github.com/ringfence/ringfence/subscription"
 	"github.com/ringfence/ringfence/subscription/shard"
 )
 
@@ -34,35 +33,15 @@ func Share(ctx context.Context, rf *ringfence.Client, d *api.Subscription, limit
 	s.count(all) // before anything is delivered
 	ctx, stop := context.WithCancel(ctx)
 	var counting sync.WaitGroup
-	counting.Go(func() { s.countOn(ctx) }) // joined by end
+	counting.Go(func() { // joined by end
+		s.watch(ctx, func(ctx context.Context) bool {
+			_, complete, _ := s.list(ctx, "the limits of the endpoint are divided as they were")
+			return complete
+		})
+	})
 	return t, func() {
 		stop()
 		counting.Wait()
 		t.End()
 	}, nil
-}
-
-// countOn counts anew whenever definitions may have changed. Where they can't be read the last number stays.
-func (s *server) countOn(ctx context.Context) {
-	var hints <-chan struct{} // nil: no hints
-	for ctx.Err() == nil {
-		if hints == nil {
-			hints, _ = subscription.Watch(ctx, s.rf.Registry()) // the reading reports an error
-		}
-		look := s.opts.Poll
-		all, err := s.rf.Admin().ListSubscriptions(ctx)
-		if unread := unreadIn(all, err); unread == nil {
-			s.count(all)
-			s.blind = false
-		} else {
-			if !s.blind && ctx.Err() == nil {
-				s.opts.Config.Logger.Error("not all definitions of subscriptions can be read: the limits of the endpoint are divided as they were", "error", unread)
-			}
-			s.blind, look = true, lookAgain
-		}
-		if hints == nil {
-			look = lookAgain
-		}
-		hints = s.wait(ctx, hints, look)
-	}
 }
