@@ -3,7 +3,6 @@ package subscription
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/subscription/core"
@@ -15,16 +14,13 @@ func (c *Subscriptions) Backlog(ctx context.Context, name string) (api.Backlog, 
 	if err != nil {
 		return api.Backlog{}, err
 	}
-	var errs []error
 	t := tally{parked: map[string]bool{}, dead: map[string]bool{}}
-	for shard := range j.Shards {
+	_, err = eachShard(j, func(shard int) ([]core.Item, error) {
 		items, err := j.Items(ctx, shard)
 		t.count(items)
-		if err = errors.Join(err, j.Whole(ctx, shard)); err != nil {
-			errs = append(errs, fmt.Errorf("shard %d: %w", shard, err))
-		}
-	}
-	return t.Backlog, errors.Join(errs...)
+		return nil, errors.Join(err, j.Whole(ctx, shard))
+	})
+	return t.Backlog, err
 }
 
 // tally counts shard by shard. A key may have records in several.

@@ -100,7 +100,7 @@ func (c *Subscriptions) chosen(ctx context.Context, name string, opts *Choice) (
 // deadLetters returns all records that wait for a decision. Parked records that will be tried again are not
 // among them. With an error they are those of the shards that could be read.
 func (j *journals) deadLetters(ctx context.Context) ([]entry, error) {
-	all, err := j.eachShard(func(shard int) ([]entry, error) {
+	all, err := eachShard(j, func(shard int) ([]entry, error) {
 		some, err := j.deadLettersOf(ctx, shard)
 		return some, errors.Join(err, j.Whole(ctx, shard))
 	})
@@ -109,7 +109,7 @@ func (j *journals) deadLetters(ctx context.Context) ([]entry, error) {
 }
 
 // eachShard gathers what f finds in each shard. With an error it has that of the shards that could be read.
-func (j *journals) eachShard(f func(shard int) ([]entry, error)) (all []entry, _ error) {
+func eachShard[T any](j *journals, f func(shard int) ([]T, error)) (all []T, _ error) {
 	var errs []error
 	for shard := range j.Shards {
 		some, err := f(shard)
@@ -147,7 +147,7 @@ func (j *journals) deadLettersOf(ctx context.Context, shard int) (all []entry, _
 // history returns the decided dead letters of the present set; a record that was redriven and given up again
 // appears for each time. With an error they are those of the shards that could be read.
 func (j *journals) history(ctx context.Context) ([]entry, error) {
-	return j.eachShard(func(shard int) (all []entry, _ error) {
+	return eachShard(j, func(shard int) (all []entry, _ error) {
 		some, err := j.History(ctx, shard)
 		for _, d := range some {
 			all = append(all, entry{Item: d.Item, Shard: shard, Record: d.Record, Verb: d.Verb, At: d.At})

@@ -119,7 +119,7 @@ func FuzzDocument(f *testing.F) {
 		if again, err := decoded(string(b)); err != nil || !reflect.DeepEqual(d, again) {
 			t.Fatalf("%s comes back as %+v, %v", b, again, err)
 		}
-		if n := d.Set().Shards; n < 1 || n > commitlog.MaxPartitions || d.Retry.max() < 0 || d.Retry.initial() <= 0 {
+		if n := d.Set().Shards; n < 1 || n > commitlog.MaxPartitions || d.Retry.policy().Max < 0 || d.Retry.policy().Initial <= 0 {
 			t.Fatalf("%+v", d)
 		}
 	})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/ringfence/ringfence/consumer"
@@ -27,18 +26,13 @@ var ErrDeleting = fmt.Errorf("it is being deleted: %w", fault.Conflict)
 // Life returns the ID that tells a subscription from others of its name, earlier or later.
 func (d *Document) Life() string { return d.Sets[0].ID }
 
-// Deletion is the part of a deletion that knows of groups.
-type Deletion struct {
-	// Sure may refuse a deletion that has not begun yet.
-	Sure func(context.Context, *Document) error
-	// Release removes the group, and its retention hold on the main topic. It is called repeatedly.
-	Release func(context.Context, *Document) error
-}
-
 // Delete removes a subscription. It is marked first, so that its members end and none begins; then
 // its group goes, its internal topics, and at last its definition. The next call finishes an
 // interrupted one. ErrNotFound when there is none.
-func (c *Catalog) Delete(ctx context.Context, name string, del Deletion) error {
+//
+// sure may refuse a deletion that has not begun yet. release removes the group, and its retention hold on the main
+// topic; it is called repeatedly.
+func (c *Catalog) Delete(ctx context.Context, name string, sure, release func(context.Context, *Document) error) error {
 	for life := ""; ; {
 		d, version, err := c.load(ctx, name)
 		switch {
@@ -47,9 +41,9 @@ func (c *Catalog) Delete(ctx context.Context, name string, del Deletion) error {
 		case err != nil:
 			return err
 		case d.State == deleting:
-			err = c.finishDelete(ctx, d, version, del)
+			err = c.finishDelete(ctx, d, version, release)
 		default:
-			if err = del.Sure(ctx, d); err == nil {
+			if err = sure(ctx, d); err == nil {
 				d.State = deleting
 				err = c.store(ctx, d, version)
 			}
@@ -61,8 +55,8 @@ func (c *Catalog) Delete(ctx context.Context, name string, del Deletion) error {
 	}
 }
 
-func (c *Catalog) finishDelete(ctx context.Context, d *Document, version registry.Version, del Deletion) error {
-	if err := del.Release(ctx, d); err != nil {
+func (c *Catalog) finishDelete(ctx context.Context, d *Document, version registry.Version, release func(context.Context, *Document) error) error {
+	if err := release(ctx, d); err != nil {
 		return err
 	}
 	if err := c.dropTopics(ctx, d.All()...); err != nil {
@@ -126,7 +120,7 @@ func (c *Catalog) Has(ctx context.Context, name, set string) (bool, error) {
 	if errors.Is(err, fault.NotFound) {
 		return false, nil
 	}
-	return err == nil && slices.ContainsFunc(d.Sets, func(s Set) bool { return s.ID == set }), err
+	return err == nil && d.Has(set), err
 }
 
 // DeleteStrays removes a subscription's internal topics whose sets are in no definition, and returns their
@@ -219,11 +213,9 @@ func (c *Catalog) Follow(ctx context.Context, d *Document, logger *slog.Logger, 
 
 // hint waits until something may have changed; false: no more hints come.
 func hint[T any](ctx context.Context, hints <-chan T) (ok bool) {
-	timer := time.NewTimer(followSweep)
-	defer timer.Stop()
 	select {
 	case _, ok = <-hints:
-	case <-timer.C:
+	case <-time.After(followSweep):
 		ok = true
 	case <-ctx.Done():
 	}
@@ -254,20 +246,16 @@ func (c *Catalog) there(ctx context.Context, d *Document) (*Document, error) {
 // It waits until running members have ended. Once it has begun, every call sees the subscription as gone;
 // if interrupted, another call, or Ensure, finishes it.
 func (c *Subscriptions) Delete(ctx context.Context, name string, force, dry bool) error {
-	err := c.Catalog.Delete(ctx, name, Deletion{
-		Sure: func(ctx context.Context, d *Document) error {
-			if err := c.deletable(ctx, d, force); err != nil || !dry {
-				return err
-			}
-			return errNothing
-		},
-		Release: func(ctx context.Context, d *Document) error {
-			if dry {
-				return errNothing
-			}
-			return c.releaseSubscription(ctx, d)
-		},
-	})
+	release := c.releaseSubscription
+	if dry {
+		release = nothing
+	}
+	err := c.Catalog.Delete(ctx, name, func(ctx context.Context, d *Document) error {
+		if err := c.deletable(ctx, d, force); err != nil || !dry {
+			return err
+		}
+		return errNothing
+	}, release)
 	switch {
 	case errors.Is(err, errNothing):
 		return nil
@@ -281,19 +269,18 @@ func (c *Subscriptions) Delete(ctx context.Context, name string, force, dry bool
 // definition, and the groups and internal topics of its name. When there is nothing, why is the error.
 func (c *Subscriptions) deleteRest(ctx context.Context, name string, why error, dry bool) error {
 	damaged := errors.Is(why, ErrDamaged)
-	if damaged && !dry {
+	switch {
+	case dry && damaged:
+		return nil
+	case dry:
+		return why
+	case damaged:
 		c.logger.Warn("force removes a subscription that can't be read, and all that is its", "subscription", name, "error", why)
 		if err := c.DeleteDamaged(ctx, name); err != nil {
 			return err
 		}
 	}
-	if dry {
-		if damaged {
-			return nil
-		}
-		return why
-	}
-	groups, err := protocol.GroupsOf(ctx, c.reg, GroupPrefix(name))
+	groups, err := protocol.GroupsOf(ctx, c.reg, name+groupMark)
 	if err != nil {
 		return err
 	}
@@ -330,35 +317,29 @@ func (c *Subscriptions) deleteStray(ctx context.Context, name, group string) err
 		return err
 	}
 	if topicName != "" { // before too: afterwards the topic may be unknown
-		if err := c.letGo(ctx, group, topicName); err != nil {
+		if err := c.letGo(ctx, g, topicName); err != nil {
 			return err
 		}
 	}
 	if err := c.endGroup(ctx, name, g); err != nil || topicName == "" {
 		return err
 	}
-	return c.letGo(ctx, group, topicName)
+	return c.letGo(ctx, g, topicName)
 }
 
 // finishDeletion finishes a begun deletion, unless another call did.
 func (c *Subscriptions) finishDeletion(ctx context.Context, name string) error {
-	err := c.Catalog.Delete(ctx, name, Deletion{
-		Sure:    func(context.Context, *Document) error { return errNothing },
-		Release: c.releaseSubscription,
-	})
+	err := c.Catalog.Delete(ctx, name, nothing, c.releaseSubscription)
 	if errors.Is(err, errNothing) || errors.Is(err, fault.NotFound) {
 		return nil
 	}
 	return err
 }
 
-// tellKept logs a topic that a deletion leaves, though it has a name of the subscription.
-func (c *Subscriptions) tellKept(topicName string, why error) {
-	c.logger.Warn("a topic that goes by the name of the subscription is not its own, and stays as it is", "topic", topicName, "error", why)
-}
-
 // errNothing ends a deletion that must not be carried out.
 var errNothing = errors.New("nothing is to be done")
+
+func nothing(context.Context, *Document) error { return errNothing }
 
 // deletable returns what speaks against deleting a subscription.
 func (c *Subscriptions) deletable(ctx context.Context, d *Document, force bool) error {
@@ -416,7 +397,7 @@ func (c *Subscriptions) releaseSubscription(ctx context.Context, d *Document) er
 			err = c.endGroup(ctx, d.Name, g)
 		}
 		if err == nil {
-			err = c.letGo(ctx, set.Group(), d.Topic)
+			err = c.letGo(ctx, g, d.Topic)
 		}
 		if err != nil {
 			return err
@@ -440,19 +421,27 @@ func (c *Subscriptions) endGroup(ctx context.Context, name string, g *protocol.G
 }
 
 // letGo ends the retention hold of a group on a topic.
-func (c *Subscriptions) letGo(ctx context.Context, group, topicName string) error {
+func (c *Subscriptions) letGo(ctx context.Context, g *protocol.Group, topicName string) error {
 	switch t, err := c.topics.Current(ctx, topicName); {
 	case errors.Is(err, fault.NotFound), errors.Is(err, fault.Conflict): // it is gone, or has moved away: it holds nothing
 		return nil
 	case err != nil:
 		return err
 	default:
-		g, err := protocol.NewGroup(c.reg, group)
-		if err != nil {
-			return err
-		}
 		return consumer.ReleaseHold(ctx, g, t)
 	}
+}
+
+// deleteGroup removes the group of a set, and its retention hold on the main topic.
+func (c *Subscriptions) deleteGroup(ctx context.Context, set *Document) error {
+	g, err := protocol.NewGroup(c.reg, set.Group())
+	if err == nil {
+		err = g.Delete(ctx)
+	}
+	if err == nil {
+		err = c.letGo(ctx, g, set.Topic)
+	}
+	return err
 }
 
 // leaveDeleted removes the group that a member has made anew because it began before the
@@ -461,14 +450,7 @@ func (c *Subscriptions) letGo(ctx context.Context, group, topicName string) erro
 func (c *Subscriptions) leaveDeleted(ctx context.Context, d *Document) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	g, err := protocol.NewGroup(c.reg, d.Group())
-	if err == nil {
-		err = g.Delete(ctx)
-	}
-	if err == nil {
-		err = c.letGo(ctx, d.Group(), d.Topic)
-	}
-	if err != nil && !errors.Is(err, fault.Conflict) {
+	if err := c.deleteGroup(ctx, d); err != nil && !errors.Is(err, fault.Conflict) {
 		c.logger.Warn("what is left of the group of a deleted subscription could not be removed: group delete does that", "subscription", d.Name, "group", d.Group(), "error", err)
 	}
 }

@@ -1,9 +1,6 @@
 package subscription
 
-import (
-	"fmt"
-	"time"
-)
+import "fmt"
 
 // Differences lists the settings in which a stored definition differs from what was asked for, with
 // both values. A zero value was not asked for, and is no difference.
@@ -13,7 +10,6 @@ func (d *Document) Differences(want Document) (all []string) {
 			all = append(all, fmt.Sprintf("%s %v, asked for was %v", what, have, want))
 		}
 	}
-	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 	note(want.From != "", "from", d.From, want.From)
 	note(want.Set().Shards != 0, "shards", d.Set().Shards, want.Set().Shards)
 	note(want.Filter != "", "filter", d.Filter, want.Filter)

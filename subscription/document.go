@@ -1,6 +1,7 @@
 package subscription
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,11 +96,8 @@ type Document struct {
 	// Damaged says why a listed definition can't be used: it has only a name then. "": it can be used.
 	Damaged string `json:"-"`
 
-	newer bool // see Newer
+	newer bool // a newer version wrote the damaged one: it is sound, and deleting it is no remedy
 }
-
-// Newer reports that a newer version wrote the definition: it is sound, and deleting it is no remedy.
-func (d *Document) Newer() bool { return d.newer }
 
 // longestName bounds a subscription's name, which is part of the names of its groups and topics.
 const longestName = 64
@@ -126,33 +124,22 @@ func OfGroup(group string) (name, set string, ok bool) {
 	return group[:at], group[at+len(groupMark):], true
 }
 
-// GroupPrefix begins the names of all groups of a subscription.
-func GroupPrefix(name string) string { return name + groupMark }
-
-func (r Retry) initial() time.Duration { return time.Duration(r.InitialMS) * time.Millisecond }
-func (r Retry) max() time.Duration     { return time.Duration(r.MaxMS) * time.Millisecond }
-func (r Retry) hold() time.Duration    { return time.Duration(r.HoldMS) * time.Millisecond }
+// ms is the inverse of millis.
+func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
 // policy returns the retry policy as durations.
 func (r Retry) policy() dispatch.Retry {
-	return dispatch.Retry{Initial: r.initial(), Max: r.max(), HoldFor: r.hold(), MaxAttempts: r.MaxAttempts}
+	return dispatch.Retry{Initial: ms(r.InitialMS), Max: ms(r.MaxMS), HoldFor: ms(r.HoldMS), MaxAttempts: r.MaxAttempts}
 }
 
 func (d *Document) withDefaults() {
-	set(&d.Order, ByKey)
-	set(&d.From, "earliest")
-	set(&d.DeadLetters, Block)
-	set(&d.Retry.InitialMS, 1000)
-	set(&d.Retry.MaxMS, max(60_000, d.Retry.InitialMS))
-	set(&d.Retry.HoldMS, 5000)
-	set(&d.Retry.MaxAttempts, 10)
-}
-
-func set[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
+	d.Order = cmp.Or(d.Order, ByKey)
+	d.From = cmp.Or(d.From, "earliest")
+	d.DeadLetters = cmp.Or(d.DeadLetters, Block)
+	d.Retry.InitialMS = cmp.Or(d.Retry.InitialMS, 1000)
+	d.Retry.MaxMS = cmp.Or(d.Retry.MaxMS, max(60_000, d.Retry.InitialMS))
+	d.Retry.HoldMS = cmp.Or(d.Retry.HoldMS, 5000)
+	d.Retry.MaxAttempts = cmp.Or(d.Retry.MaxAttempts, 10)
 }
 
 // Validate reports every fault of a definition, as Ensure would.
@@ -177,7 +164,7 @@ func (d *Document) validate() error {
 	demand(d.Order != ByFunction || d.Endpoint == nil, "an order by a function and an endpoint; expected a handler in Go, which has the function")
 	demand(d.From == "earliest" || d.From == "latest", "from %q; expected \"earliest\" or \"latest\"", d.From)
 	demand(d.DeadLetters == Block || d.DeadLetters == Skip || d.DeadLetters == Drop, "dead letters %q; expected %q, %q or %q", d.DeadLetters, Block, Skip, Drop)
-	demand(d.Retry.InitialMS > 0 && d.Retry.MaxMS >= d.Retry.InitialMS, "retries after %s to %s; expected a pause, and a longest one that is not shorter", d.Retry.initial(), d.Retry.max())
+	demand(d.Retry.InitialMS > 0 && d.Retry.MaxMS >= d.Retry.InitialMS, "retries after %s to %s; expected a pause, and a longest one that is not shorter", ms(d.Retry.InitialMS), ms(d.Retry.MaxMS))
 	demand(max(d.Retry.MaxMS, d.Retry.HoldMS) <= LongestPause.Milliseconds(), "a pause or a hold of %d ms; expected at most %d, which is a year", max(d.Retry.MaxMS, d.Retry.HoldMS), LongestPause.Milliseconds())
 	demand(d.Retry.HoldMS >= notHeld, "a hold of %d ms; expected a time, or %d for none", d.Retry.HoldMS, notHeld)
 	demand(d.Set().Shards >= 0 && d.Set().Shards <= commitlog.MaxPartitions, "%d shards; expected 1 to %d, or 0 for one for each partition", d.Set().Shards, commitlog.MaxPartitions)
@@ -246,11 +233,10 @@ func (c *Catalog) Ensure(ctx context.Context, want Document) (*Document, error) 
 				begin = main.Produce
 			}
 			partitions := main.Storage[begin].Partitions
-			if d.Sets, err = firstSet(&d, partitions); err != nil {
-				return nil, err
-			}
-			d.Sets[0].Storage = begin
-			if err := d.Limits.CheckShards(d.Name, d.Set().Shards); err != nil {
+			first := newSet(0, cmp.Or(want.Set().Shards, partitions), active)
+			first.Storage = begin
+			d.Sets = []Set{first}
+			if err := errors.Join(CheckShards(first.Shards, partitions), d.Limits.CheckShards(d.Name, first.Shards)); err != nil {
 				return nil, err
 			}
 			have, version, under = &d, "", []registry.Check{defined} // or a deletion of the topic may not see it
@@ -271,15 +257,6 @@ func (c *Catalog) Ensure(ctx context.Context, want Document) (*Document, error) 
 			return nil, err
 		}
 	}
-}
-
-// firstSet is the set that a creation makes: with the shards it asks for, or one for each partition.
-func firstSet(want *Document, partitions int) ([]Set, error) {
-	shards := partitions
-	if n := want.Set().Shards; n != 0 {
-		shards = n
-	}
-	return []Set{newSet(0, shards, active)}, CheckShards(shards, partitions)
 }
 
 // advance takes the next step of a creation.
@@ -326,10 +303,8 @@ func (c *Catalog) Begun(ctx context.Context) ([]*Document, error) {
 	var all []*Document
 	for _, e := range snap.Entries {
 		switch d, err := decodeDocument(e); {
-		case errors.Is(err, ErrNewer):
-			all = append(all, &Document{Name: strings.TrimPrefix(e.Key, prefix), Damaged: err.Error(), newer: true})
 		case err != nil:
-			all = append(all, &Document{Name: strings.TrimPrefix(e.Key, prefix), Damaged: err.Error()})
+			all = append(all, &Document{Name: strings.TrimPrefix(e.Key, prefix), Damaged: err.Error(), newer: errors.Is(err, ErrNewer)})
 		case d.State != deleting:
 			all = append(all, d)
 		}

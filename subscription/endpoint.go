@@ -45,7 +45,7 @@ func (e Endpoint) Shown() Endpoint {
 
 // Timeout bounds one attempt; 0: the deliverer's own setting.
 func (e *Endpoint) Timeout() time.Duration {
-	return time.Duration(min(e.TimeoutMS, longestAttempt.Milliseconds())) * time.Millisecond
+	return ms(min(e.TimeoutMS, longestAttempt.Milliseconds()))
 }
 
 // validate reports every fault of an endpoint; nil is valid.
@@ -56,7 +56,7 @@ func (e *Endpoint) validate() error {
 	_, err := CheckURL(e.URL)
 	errs := []error{err}
 	if e.TimeoutMS < 0 || e.TimeoutMS > longestAttempt.Milliseconds() {
-		errs = append(errs, fmt.Errorf("endpoint: a time-out of %s; expected at most %s, and none that is negative: %w", time.Duration(e.TimeoutMS)*time.Millisecond, longestAttempt, fault.Invalid))
+		errs = append(errs, fmt.Errorf("endpoint: a time-out of %s; expected at most %s, and none that is negative: %w", ms(e.TimeoutMS), longestAttempt, fault.Invalid))
 	}
 	if e.SecretFile != "" && !filepath.IsAbs(e.SecretFile) {
 		errs = append(errs, fmt.Errorf("endpoint: the secret file %q; expected an absolute path, as it is read by another process: %w", e.SecretFile, fault.Invalid))

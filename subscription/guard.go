@@ -49,10 +49,10 @@ func (c *Subscriptions) GuardTopic(ctx context.Context, topicName string, force,
 	for _, s := range all {
 		switch {
 		case s.Damaged == "" && slices.Contains(s.Topics(), topicName):
-			errs = append(errs, InUse(topicName, s.Name))
+			errs = append(errs, fmt.Errorf("topic %q is used by subscription %q, with force too: what that has parked, and its dead letters, go with the topic; first \"ringfence subscription delete %s\" (DeleteSubscription in Go): %w", topicName, s.Name, s.Name, fault.Conflict))
 		case s.Damaged == "":
-		case s.Newer():
-			errs = append(errs, InUseByNewer(topicName, s))
+		case s.newer: // it may consume the topic in a way that this version can't see
+			errs = append(errs, fmt.Errorf("topic %q may be used by subscription %q: %s: %w", topicName, s.Name, s.Damaged, fault.Conflict))
 		case !force:
 			errs = append(errs, fmt.Errorf("topic %q may be delivered by subscription %q, which can't be read (%s); --force (Force in Go) goes on without it: %w", topicName, s.Name, s.Damaged, fault.Conflict))
 		}
@@ -72,17 +72,6 @@ func (c *Subscriptions) GuardTopic(ctx context.Context, topicName string, force,
 // records of it. It would take the records of the next topic of that name for those.
 func (c *Subscriptions) Keep(topicName string) func(context.Context) error {
 	return func(ctx context.Context) error { return c.GuardTopic(ctx, topicName, true, true) }
-}
-
-// InUse is the error for deleting a topic that a subscription delivers, or keeps parked records in.
-func InUse(topicName, name string) error {
-	return fmt.Errorf("topic %q is used by subscription %q, with force too: what that has parked, and its dead letters, go with the topic; first \"ringfence subscription delete %s\" (DeleteSubscription in Go): %w", topicName, name, name, fault.Conflict)
-}
-
-// InUseByNewer is the error for deleting a topic beside a subscription of a newer version, with force too: it may
-// consume the topic in a way that this version can't see.
-func InUseByNewer(topicName string, s *Document) error {
-	return fmt.Errorf("topic %q may be used by subscription %q: %s: %w", topicName, s.Name, s.Damaged, fault.Conflict)
 }
 
 // DeleteTopic removes a topic and its records, for good; with a topic ID only that one. Without force

@@ -26,10 +26,6 @@ import (
 // await waits for the end of every shard of the set before that can have had records of the unit's keys.
 // With neither a result nor an error the unit is to be drained.
 func (w *shards) await(ctx context.Context, u *group.Unit) ([]*shard.Left, error) {
-	old, err := protocol.NewGroup(w.of.reg, w.before.Definition.Group())
-	if err != nil {
-		return nil, err
-	}
 	after := w.parents.After[u.Number()]
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
@@ -37,11 +33,7 @@ func (w *shards) await(ctx context.Context, u *group.Unit) ([]*shard.Left, error
 	var wg sync.WaitGroup
 	for i := range left {
 		wg.Go(func() { // joined below
-			from := int64(0)
-			was, err := old.Unit(waiting, after[i])
-			if err == nil && was.Checkpoint != nil {
-				from = was.Checkpoint.From
-			}
+			from, err := w.before.Stored(waiting, after[i])
 			if err == nil {
 				left[i], err = w.before.Await(waiting, after[i], from)
 			}
@@ -120,7 +112,7 @@ func (c *Subscriptions) endedUnawares(ctx context.Context, w *shards) error {
 // successor returns the set that the ends of journals name.
 func (w *shards) successor(ctx context.Context) (Set, error) {
 	for n := range w.Shards {
-		from, err := w.stored(n)(ctx)
+		from, err := w.Stored(ctx, n)
 		if err != nil {
 			return Set{}, err
 		}

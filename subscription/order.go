@@ -41,8 +41,8 @@ func (c *Subscriptions) Order(ctx context.Context, name string, opts *Choice, ve
 	var edited *commitlog.Record
 	for i := range dead {
 		l := &dead[i]
-		if err := deliverable(l, verb); err != nil {
-			return 0, fmt.Errorf("subscription %q: dead letter %s %w", name, l.ID.String(), err)
+		if l.Lost != nil && (verb == core.Redrive || verb == core.Edit) {
+			return 0, fmt.Errorf("subscription %q: dead letter %s can't be delivered again, only discarded: %w: %w", name, l.ID.String(), fault.Conflict, l.Lost)
 		}
 		if verb == core.Edit {
 			rec, err := l.edit(value)
@@ -64,14 +64,6 @@ func (c *Subscriptions) Order(ctx context.Context, name string, opts *Choice, ve
 		err = fmt.Errorf("subscription %q: of %d dead letters, for %d the order came too late, as another one was first: %.200s: %w", name, len(dead), len(late), strings.Join(names, " "), fault.Conflict)
 	}
 	return len(dead) - len(late), err
-}
-
-// deliverable returns what is in the way of an order.
-func deliverable(l *entry, verb core.Verb) error {
-	if l.Lost != nil && (verb == core.Redrive || verb == core.Edit) {
-		return fmt.Errorf("can't be delivered again, only discarded: %w: %w", fault.Conflict, l.Lost)
-	}
-	return nil
 }
 
 // notFailed returns why nothing can be ordered about an ID.

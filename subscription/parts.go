@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/subscription/shard"
@@ -27,9 +28,6 @@ func owner(name string) string { return fmt.Sprintf("subscription %q", name) }
 // parts are the internal topics of a subscription. Whatever is made, written, trimmed or deleted for it is
 // one of them.
 func (c *Catalog) parts(name string) topic.Parts { return c.topics.Parts(owner(name)) }
-
-// Owns reports whether a topic is a part of a subscription, also of one that can't be read.
-func (c *Catalog) Owns(name string, d *topic.Document) bool { return c.parts(name).Check(d) == nil }
 
 // JournalTopic names the journal of the set that delivers.
 func (d *Document) JournalTopic() string { return d.Name + "." + d.Set().ID + journalSuffix }
@@ -53,21 +51,36 @@ type journals struct {
 	Definition *Document
 }
 
-// openJournals opens the internal topics of a subscription by open, which may keep them open. ErrConflict when
-// one is not its own: that one is never read, written or trimmed.
-func (c *Catalog) openJournals(ctx context.Context, d *Document, open func(context.Context, string) (*topic.Topic, error)) (*journals, error) {
+// journalsOf opens the internal topics of the set that delivers. ErrConflict when one is not its own: that one is
+// never read, written or trimmed.
+func (c *Subscriptions) journalsOf(ctx context.Context, d *Document) (*journals, error) {
 	set := d.Set()
 	j := &journals{&shard.Journals{Set: set.ID, Shards: set.Shards, Retry: d.Retry.policy()}, d}
+	j.Stored = func(ctx context.Context, shard int) (int64, error) {
+		g, err := protocol.NewGroup(c.reg, d.Group())
+		if err != nil {
+			return -1, err
+		}
+		u, err := g.Unit(ctx, shard)
+		if err != nil || u.Checkpoint == nil {
+			return -1, err
+		}
+		return u.Checkpoint.From, nil
+	}
+	j.Foreign = func(s shard.Foreign) {
+		c.logger.Warn("a journal of the subscription has records that no shard wrote; they are passed over", "subscription", d.Name,
+			"topic", d.JournalTopic(), "partition", s.Shard, "records", s.Count, "first", s.First, "error", s.Why)
+	}
 	for _, of := range []struct {
 		name string
 		to   **commitlog.Topic
 	}{{d.JournalTopic(), &j.Journal}, {d.DeadTopic(), &j.Dead}} {
-		t, err := open(ctx, of.name)
+		t, err := c.topics.Open(ctx, of.name)
 		if err == nil {
 			err = c.parts(d.Name).Check(t.Document())
 		}
-		if err == nil {
-			err = d.fits(t.Document(), 0)
+		if err == nil && t.Document().Storage[0].Partitions != set.Shards {
+			err = fmt.Errorf("%d shards, and topic %q has %d partitions: %w", set.Shards, of.name, t.Document().Storage[0].Partitions, ErrDamaged)
 		}
 		if err == nil {
 			*of.to, err = t.Storage(0)
@@ -117,14 +130,6 @@ func (d *Document) shares(t *topic.Document) error {
 		if s.State != retired && CheckShards(s.Shards, t.Storage[s.Storage].Partitions) != nil {
 			return fmt.Errorf("%d shards, and topic %q has %d partitions: %w", s.Shards, t.Name, t.Storage[s.Storage].Partitions, ErrDamaged)
 		}
-	}
-	return nil
-}
-
-// fits checks that a storage topic has a partition for each shard.
-func (d *Document) fits(t *topic.Document, storage int) error {
-	if n := t.Storage[storage].Partitions; n != d.Set().Shards {
-		return fmt.Errorf("%d shards, and topic %q has %d partitions: %w", d.Set().Shards, t.Name, n, ErrDamaged)
 	}
 	return nil
 }

@@ -21,10 +21,7 @@ func TestAPauseOfOneLifeDoesNotHitTheNext(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := NewCatalog(reg, topics)
-	nothing := Deletion{
-		Sure:    func(context.Context, *Document) error { return nil },
-		Release: func(context.Context, *Document) error { return nil },
-	}
+	freely := func(context.Context, *Document) error { return nil }
 	var lives []string
 	for range 2 {
 		d, err := c.Ensure(t.Context(), Document{Name: "billing", Topic: "orders"})
@@ -34,7 +31,7 @@ func TestAPauseOfOneLifeDoesNotHitTheNext(t *testing.T) {
 		if lives = append(lives, d.Life()); len(lives) == 2 {
 			break
 		}
-		if err := c.Delete(t.Context(), "billing", nothing); err != nil {
+		if err := c.Delete(t.Context(), "billing", freely, freely); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -17,19 +17,13 @@ import (
 
 // A reset is a reshard to a set that does not begin where the one before ended, perhaps in another storage
 // topic; later sets then follow as after growth. Records parked at or above the new place come again from the
-// topic; those parked below go along.
+// topic; those parked below go along. See docs/design/reshard.md.
+//
+// This file finds the places, holds what lies behind them against retention before anything depends on it, looks once
+// more, and writes the set down. Members carry it out, also when the caller is gone.
 
 // AsItWas stands for the offset of a partition in which a set begins where the set before ended.
 const AsItWas = -1
-
-// PlanReset returns a definition that can be reset. ErrConflict while a reshard is under way.
-func (c *Catalog) PlanReset(ctx context.Context, name string) (*Document, error) {
-	d, err := c.Get(ctx, name)
-	if err == nil {
-		_, err = c.mayTurn(ctx, d)
-	}
-	return d, err
-}
 
 // Reset writes down a set that replaces the active one of d: it has so many shards, and begins at starts,
 // one offset for each partition of a storage topic. Advance takes the next step. fault.Conflict when the
@@ -69,15 +63,8 @@ func (s *Set) anew(next []core.Next) []core.Next {
 }
 
 // items returns all parked records and dead letters.
-func (j *journals) items(ctx context.Context) (all []core.Item, _ error) {
-	for shard := range j.Shards {
-		some, err := j.Items(ctx, shard)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, some...)
-	}
-	return all, nil
+func (j *journals) items(ctx context.Context) ([]core.Item, error) {
+	return eachShard(j, func(shard int) ([]core.Item, error) { return j.Items(ctx, shard) })
 }
 
 // parkedRecords counts the parked records and dead letters, which would be lost with the journals.
@@ -85,11 +72,6 @@ func (j *journals) parkedRecords(ctx context.Context) (int, error) {
 	all, err := j.items(ctx)
 	return len(all), err
 }
-
-// A reset is a reshard to a set of as many shards that begins elsewhere: see docs/design/reshard.md. This file finds
-// the places, holds what lies behind them against retention before anything depends on it, looks once more, and
-// writes the set down. From there on it is an ordinary reshard, which members carry out, also when the caller is
-// gone.
 
 // ResetOptions are the options of a reset.
 type ResetOptions struct {
@@ -103,7 +85,10 @@ type ResetOptions struct {
 
 // Reset moves a subscription to another place, while it is delivered; a dry run only says what that would do.
 func (c *Subscriptions) Reset(ctx context.Context, name string, to consumer.SeekTarget, opts *ResetOptions) (*api.Reset, error) {
-	d, err := c.PlanReset(ctx, name)
+	d, err := c.Get(ctx, name)
+	if err == nil {
+		_, err = c.mayTurn(ctx, d)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -139,8 +124,7 @@ func (c *Subscriptions) Reset(ctx context.Context, name string, to consumer.Seek
 	}
 	out.Begun = true
 	if g, err := protocol.NewGroup(c.reg, next.As(next.Sets[len(next.Sets)-1]).Group()); err == nil {
-		hold := consumer.NewHold(g, main, c.logger)
-		hold.Begin(ctx) // members of the ending set store what that needs
+		consumer.NewHold(g, main, c.logger).Begin(ctx) // members of the ending set store what that needs
 	}
 	_, err = c.Advance(ctx, next)
 	return out, err

@@ -22,16 +22,6 @@ import (
 // RetiredFor is how long the topics of a retired set stay: a registry that goes back may need them.
 const RetiredFor = time.Hour
 
-// PlanReshard returns the definition that a reshard begins with, or the present one if it has that many
-// shards already. ErrConflict while a reshard is under way.
-func (c *Catalog) PlanReshard(ctx context.Context, name string, shards int) (*Document, error) {
-	d, err := c.Get(ctx, name)
-	if err == nil {
-		err = c.mayReshard(ctx, d, shards)
-	}
-	return d, err
-}
-
 func (c *Catalog) mayReshard(ctx context.Context, d *Document, shards int) error {
 	main, err := c.mayTurn(ctx, d)
 	if err != nil {
@@ -258,7 +248,10 @@ func (c *Catalog) Restore(ctx context.Context, d *Document, next Set) (*Document
 // do. Members carry it out, now or when there are some. fault.Conflict while an earlier change is under
 // way; fault.Invalid for a number that is too high.
 func (c *Subscriptions) Reshard(ctx context.Context, name string, shards int, dry bool) (*api.Reshard, error) {
-	d, err := c.PlanReshard(ctx, name, shards)
+	d, err := c.Get(ctx, name)
+	if err == nil {
+		err = c.mayReshard(ctx, d, shards)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -355,24 +348,21 @@ func (c *Subscriptions) layoutOf(ctx context.Context, group string) (consumer.La
 		return consumer.Layout{}, nil
 	}
 	d, err := c.Get(ctx, name)
-	if errors.Is(err, fault.NotFound) || errors.Is(err, fault.Invalid) || errors.Is(err, fault.Corrupt) {
+	if errors.Is(err, fault.Invalid) || errors.Is(err, fault.Corrupt) {
+		return consumer.Layout{}, nil
+	}
+	var main *topic.Document
+	if err == nil {
+		main, err = c.topics.Catalog().Get(ctx, d.Topic)
+	}
+	if errors.Is(err, fault.NotFound) {
 		return consumer.Layout{}, nil // it is half deleted
 	}
 	if err != nil {
 		return consumer.Layout{}, err
 	}
-	main, err := c.topics.Catalog().Get(ctx, d.Topic)
-	if errors.Is(err, fault.NotFound) {
-		return consumer.Layout{}, nil
-	}
-	if err != nil {
-		return consumer.Layout{}, err
-	}
 	for _, s := range d.Sets {
-		if s.ID == set {
-			if s.Storage >= len(main.Storage) || s.Shards > main.Storage[s.Storage].Partitions {
-				return consumer.Layout{}, nil
-			}
+		if s.ID == set && s.Storage < len(main.Storage) && s.Shards <= main.Storage[s.Storage].Partitions {
 			return consumer.Shards(s.Storage, s.Shards, main.Storage[s.Storage].Partitions), nil
 		}
 	}

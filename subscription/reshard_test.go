@@ -99,8 +99,8 @@ func TestAnOldJournalPutsNoSetBack(t *testing.T) {
 	if d, err = c.Get(t.Context(), "billing"); err != nil || d.Set().Pause != 50 {
 		t.Errorf("%+v, %v; expected the longest pause", d, err)
 	}
-	nothing := func(context.Context, *Document) error { return nil }
-	if err := c.Delete(t.Context(), "billing", Deletion{Sure: nothing, Release: nothing}); err != nil {
+	freely := func(context.Context, *Document) error { return nil }
+	if err := c.Delete(t.Context(), "billing", freely, freely); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Ensure(t.Context(), Document{Name: "billing", Topic: "orders"}); err != nil {
@@ -131,8 +131,8 @@ func TestOnlyTheSubscriptionThatWasMeantIsResharded(t *testing.T) {
 		return d
 	}
 	meant := ensure()
-	nothing := func(context.Context, *Document) error { return nil }
-	if err := c.Delete(t.Context(), "billing", Deletion{Sure: nothing, Release: nothing}); err != nil {
+	freely := func(context.Context, *Document) error { return nil }
+	if err := c.Delete(t.Context(), "billing", freely, freely); err != nil {
 		t.Fatal(err)
 	}
 	next := ensure()

@@ -267,24 +267,13 @@ func (c *Subscriptions) tookOver(ctx context.Context, d *Document) (bool, error)
 	if err != nil || st.Meta == nil || len(st.Units) < d.Set().Shards {
 		return false, err
 	}
-	for _, u := range st.Units[:d.Set().Shards] {
-		if u.Checkpoint == nil {
-			return false, nil
-		}
-	}
-	return true, nil
+	return !slices.ContainsFunc(st.Units[:d.Set().Shards], func(u protocol.Unit) bool { return u.Checkpoint == nil }), nil
 }
 
 // sweepSets removes the remains of sets that were retired long ago.
 func (c *Subscriptions) sweepSets(ctx context.Context, d *Document) {
 	for _, set := range d.Spent(time.Now()) {
-		g, err := protocol.NewGroup(c.reg, set.Group())
-		if err == nil {
-			err = g.Delete(ctx)
-		}
-		if err == nil {
-			err = c.letGo(ctx, set.Group(), set.Topic)
-		}
+		err := c.deleteGroup(ctx, set)
 		if err == nil {
 			err = c.Forget(ctx, d, set)
 		}

@@ -10,7 +10,6 @@ import (
 	"github.com/ringfence/ringfence/consumer"
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/group"
-	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/subscription/core"
@@ -33,7 +32,10 @@ func New(groups *consumer.Groups) *Subscriptions {
 		Catalog: NewCatalog(groups.Registry, groups.Topics.Catalog()),
 		groups:  groups, reg: groups.Registry, topics: groups.Topics, logger: groups.Logger,
 	}
-	c.gone, c.kept = c.topics.Forget, c.tellKept
+	c.gone = c.topics.Forget
+	c.kept = func(topicName string, why error) {
+		c.logger.Warn("a topic that goes by the name of the subscription is not its own, and stays as it is", "topic", topicName, "error", why)
+	}
 	return c
 }
 
@@ -157,27 +159,4 @@ func (c *Subscriptions) journals(ctx context.Context, name string) (*journals, e
 		d = d.As(was) // until the shards of the next set have taken over all that is parked
 	}
 	return c.journalsOf(ctx, d)
-}
-
-// journalsOf opens the internal topics of the set that delivers.
-func (c *Subscriptions) journalsOf(ctx context.Context, d *Document) (*journals, error) {
-	j, err := c.openJournals(ctx, d, c.topics.Open)
-	if err == nil {
-		j.Stored = func(ctx context.Context, shard int) (int64, error) {
-			g, err := protocol.NewGroup(c.reg, d.Group())
-			if err != nil {
-				return -1, err
-			}
-			u, err := g.Unit(ctx, shard)
-			if err != nil || u.Checkpoint == nil {
-				return -1, err
-			}
-			return u.Checkpoint.From, nil
-		}
-		j.Foreign = func(s shard.Foreign) {
-			c.logger.Warn("a journal of the subscription has records that no shard wrote; they are passed over", "subscription", d.Name,
-				"topic", d.JournalTopic(), "partition", s.Shard, "records", s.Count, "first", s.First, "error", s.Why)
-		}
-	}
-	return j, err
 }

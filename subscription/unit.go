@@ -142,7 +142,7 @@ func (w *shards) run(ctx context.Context, u *group.Unit, in []dispatch.Input, h 
 	s := shard.New(shard.Config{
 		Grant:      shard.Grant{Name: d.Name, Set: w.Set, Shard: u.Number(), Epoch: u.Epoch(), Run: u.Run(), Member: u.Member()},
 		Topics:     shard.Topics{Journal: w.Journal, Dead: w.Dead},
-		Checkpoint: shard.Checkpoint{From: from, Stored: w.stored(u.Number()), Advanced: u.Advanced},
+		Checkpoint: shard.Checkpoint{From: from, Stored: func(ctx context.Context) (int64, error) { return w.Stored(ctx, u.Number()) }, Advanced: u.Advanced},
 		Takeover:   shard.Takeover{Heir: left != nil, Parents: w.parents},
 		Policy: shard.Policy{
 			Retry: w.Retry, DeadLetters: d.DeadLetters, Filter: wanted, OrderBy: w.opts.orderBy(d), AnswerTimeout: w.opts.HandlerTimeout,
@@ -177,17 +177,6 @@ func (w *shards) run(ctx context.Context, u *group.Unit, in []dispatch.Input, h 
 	return w.rest(ctx, u, err)
 }
 
-// stored reads the offset from which a shard's journal is needed.
-func (w *shards) stored(unit int) func(context.Context) (int64, error) {
-	return func(ctx context.Context) (int64, error) {
-		u, err := w.group.Unit(ctx, unit)
-		if err != nil || u.Checkpoint == nil {
-			return 0, err
-		}
-		return u.Checkpoint.From, nil
-	}
-}
-
 // add makes a shard of so many partitions follow pauses and limits until remove is called.
 func (w *shards) add(s *shard.Shard, partitions int) (remove func()) {
 	w.mu.Lock()
@@ -212,23 +201,11 @@ func (w *shards) add(s *shard.Shard, partitions int) (remove func()) {
 
 // heed applies a definition, as it is stored, to the shards.
 func (w *shards) heed(d *Document) {
-	w.setPaused(d.Paused != nil)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.limits = d.As(w.Definition.Set())
+	w.paused, w.limits = d.Paused != nil, d.As(w.Definition.Set())
 	for s := range w.runs {
+		s.SetPaused(w.paused)
 		s.SetConcurrency(w.limits.Concurrency(s.Number()))
-	}
-}
-
-func (w *shards) setPaused(paused bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if paused == w.paused {
-		return
-	}
-	w.paused = paused
-	for s := range w.runs {
-		s.SetPaused(paused)
 	}
 }

@@ -72,14 +72,9 @@ type keyState struct {
 
 // keyStates returns the states of a key by shard, without shards that hold nothing of it back. With an error
 // they are those of the shards that could be read.
-func (j *journals) keyStates(ctx context.Context, key []byte) (states []keyState, _ error) {
-	var errs []error
-	for shard := range j.Shards {
+func (j *journals) keyStates(ctx context.Context, key []byte) ([]keyState, error) {
+	return eachShard(j, func(shard int) ([]keyState, error) {
 		items, err := j.Items(ctx, shard)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("shard %d: %w", shard, err))
-			continue
-		}
 		l := keyState{Shard: shard}
 		for _, it := range items {
 			if it.Key == nil || !bytes.Equal(it.Key, key) || it.Dead && !it.Blocking {
@@ -89,9 +84,9 @@ func (j *journals) keyStates(ctx context.Context, key []byte) (states []keyState
 				l.Head = it
 			}
 		}
-		if l.Parked > 0 {
-			states = append(states, l)
+		if l.Parked == 0 {
+			return nil, err
 		}
-	}
-	return states, errors.Join(errs...)
+		return []keyState{l}, err
+	})
 }

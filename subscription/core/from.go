@@ -1,6 +1,9 @@
 package core
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // From where an heir has to read the journal, and how that place moves on. Only the live part of a journal
 // matters. Its beginning is kept by records that are the last to tell of something parked, or of something
@@ -28,11 +31,7 @@ func (s *State) From(next []Next) int64 {
 		s.placed = s.placed[1:]
 		s.prune(l)
 	}
-	first := s.end
-	if len(s.placed) > 0 {
-		first = s.placed[0].place
-	}
-	for len(s.fences) > 1 && s.fences[1] <= first {
+	for len(s.fences) > 1 && s.fences[1] <= s.first() {
 		s.fences = s.fences[1:]
 	}
 	if len(s.fences) == 0 {
@@ -126,10 +125,7 @@ func (s *State) compact(before int64, limit int) {
 			continue
 		}
 		limit--
-		e := Entry{Record: Record{
-			Kind: Park, At: s.cfg.Now, ID: it.id(), Key: it.state.key(), Timestamp: it.timestamp,
-			Attempts: int(it.attempts), Due: it.due, Since: it.since, Answer: it.answer,
-		}, Payload: Payload{From: InJournal, Place: it.place}}
+		e := Entry{Record: s.copyOf(it), Payload: Payload{From: InJournal, Place: it.place}}
 		if it.dead {
 			e.Kind, e.Copy, e.Blocking, e.Reason, e.Payload = Dead, it.copy, it.blocking, it.reason, Payload{}
 		}
@@ -137,14 +133,17 @@ func (s *State) compact(before int64, limit int) {
 	}
 }
 
+// copyOf is what a Park says of an item.
+func (s *State) copyOf(it *item) Record {
+	return Record{
+		Kind: Park, At: s.cfg.Now, ID: it.id(), Key: it.state.key(), Timestamp: it.timestamp,
+		Attempts: int(it.attempts), Due: it.due, Since: it.since, Answer: it.answer,
+	}
+}
+
 // sorted is all items in the order of their origins.
 func (s *State) sorted() []*item {
-	all := make([]*item, 0, len(s.items))
-	for _, it := range s.items {
-		all = append(all, it)
-	}
-	slices.SortFunc(all, func(a, b *item) int { return a.Compare(b.Origin) })
-	return all
+	return slices.SortedFunc(maps.Values(s.items), func(a, b *item) int { return a.Compare(b.Origin) })
 }
 
 // Item is a parked record or a dead letter, for people and for comparing.

@@ -31,7 +31,7 @@ func TestADeliveryThatEndsAfterItsShardIsLostHarmsNothing(t *testing.T) {
 	s.Park(Held{Origin: failed, Key: key, Due: 9})
 	s.Read(1, &Record{Kind: Park, By: s.cfg.Tenure, Seq: 2, ID: ID{Origin: failed}, Key: key, Due: 9})
 	s.Read(2, &Record{Kind: Fence, By: Tenure{Epoch: 2, Run: 1}, Seq: 1})
-	if s.Live() {
+	if s.phase == live {
 		t.Fatal("a higher fence is there, and the shard goes on")
 	}
 	s.Left(running)

@@ -3,6 +3,7 @@ package core
 import (
 	"bytes"
 	"cmp"
+	"maps"
 	"slices"
 )
 
@@ -52,11 +53,7 @@ func (s *State) note(o *order) {
 
 // resume carries out what was ordered before this start.
 func (s *State) resume() {
-	var all []*order
-	for _, o := range s.orders {
-		all = append(all, o)
-	}
-	slices.SortFunc(all, func(a, b *order) int { return cmp.Compare(a.place, b.place) })
+	all := slices.SortedFunc(maps.Values(s.orders), func(a, b *order) int { return cmp.Compare(a.place, b.place) })
 	for _, o := range slices.Compact(all) {
 		s.note(o)
 	}

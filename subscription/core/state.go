@@ -120,9 +120,6 @@ func (s *State) Refence() {
 	}
 }
 
-// Live reports whether Started was sent, and Behind was not.
-func (s *State) Live() bool { return s.phase == live }
-
 // Empty reports that every main record may be delivered at once.
 func (s *State) Empty() bool { return s.phase == live && len(s.keys) == 0 }
 

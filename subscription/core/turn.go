@@ -1,8 +1,6 @@
 package core
 
-import (
-	"slices"
-)
+import "slices"
 
 // The reshard. A shard of the old set writes Close when nothing of it is under way any more: the journal
 // ends there, for every reader and for ever. A shard of the new set reads the journals of those that had
@@ -71,7 +69,8 @@ func (s *State) Adopt(parents []Parent, next []Next) {
 			if p.Takes != nil {
 				mine = p.Takes(it.Origin, it.state.key())
 			}
-			if mine && n.keeps(it.Origin) && !s.has(it) && !it.order.ends() {
+			// A later item of its key says nothing: others pass a dead letter that waits for its copy.
+			if mine && n.keeps(it.Origin) && s.items[it.Origin] == nil && !it.order.ends() {
 				one := pull{shard: p.Shard, it: it, state: it.state, at: it.Origin}
 				if o := p.State.orders[it.Origin]; o != nil {
 					one.edited = o.place
@@ -104,10 +103,6 @@ func (s *State) holds(o Origin) bool {
 	return it != nil && !it.order.ends()
 }
 
-// has reports whether an item of a parent was taken over already. A later item of its key state proves
-// nothing: a dead letter waits for its copy, and others pass it.
-func (s *State) has(it *item) bool { return s.items[it.Origin] != nil }
-
 // pullOn takes over the next part, when nothing is on its way.
 func (s *State) pullOn() {
 	if s.phase != adopting || len(s.queue)+len(s.flight) > 0 || s.copying > 0 {
@@ -130,10 +125,7 @@ func (s *State) pull(p pull) {
 		s.push(entry{Entry: Entry{Record: Record{Kind: Known, At: s.cfg.Now, ID: ID{Origin: p.at}, Key: p.state.key()}}})
 		return
 	}
-	r := Record{
-		Kind: Park, At: s.cfg.Now, ID: it.id(), Key: p.state.key(), Timestamp: it.timestamp,
-		Attempts: int(it.attempts), Due: it.due, Since: it.since, Answer: it.answer,
-	}
+	r := s.copyOf(it)
 	switch {
 	case !it.dead:
 		s.push(entry{Entry: Entry{Record: r, Payload: Payload{From: InParent, Place: it.place, Shard: p.shard}}})

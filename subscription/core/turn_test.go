@@ -61,7 +61,7 @@ func TestAnOwnerWritesNothingAfterItsEnd(t *testing.T) {
 	}
 	s.Park(Held{Origin: Origin{Offset: 3}, Key: []byte("k")})
 	s.Refence()
-	if more := s.Effects(); len(more) > 0 || s.Live() {
+	if more := s.Effects(); len(more) > 0 || s.phase == live {
 		t.Errorf("after its end it wants %+v", more)
 	}
 	late := New(Config{Set: "s", Tenure: Tenure{Epoch: 9, Run: 1}})

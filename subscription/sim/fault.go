@@ -174,12 +174,7 @@ func (w *shard) someone() *node {
 	if owner := w.nodes[w.reg.owner]; owner.alive && !w.chance(4) {
 		return owner
 	}
-	var alive []*node
-	for _, n := range w.nodes {
-		if n.alive {
-			alive = append(alive, n)
-		}
-	}
+	alive := slices.DeleteFunc(slices.Clone(w.nodes), func(n *node) bool { return !n.alive })
 	if len(alive) == 0 {
 		return nil
 	}

@@ -14,7 +14,7 @@ type judge struct {
 	oracle  *core.State
 	due     map[core.Origin]int64
 	letters map[core.ID]int64
-	held    map[heldBy]int
+	held    map[heldBy]int // the attempts with which a node parks a record
 }
 
 // facts are its knowledge of all shards, since the last reset.
@@ -115,11 +115,6 @@ func sameOf(it *core.Item) same { return same{it.ID, it.Dead, it.Place, it.Attem
 // passed reports whether later records of a key may be delivered though r was not.
 func (j *judge) passed(o core.Origin) bool {
 	return j.delivered[o] > 0 || j.discarded[o] || j.dropped[o] || j.w.policy == core.Skip && j.everDead[o]
-}
-
-// parks notes the attempts with which a node parks a record.
-func (j *judge) parks(n *node, r *record, h *core.Held) {
-	j.held[heldBy{r.Origin, n.tenure}] = h.Attempts
 }
 
 // delivers judges the beginning of an attempt.

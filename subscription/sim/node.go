@@ -50,15 +50,12 @@ func (w *shard) newNode(why string) *node {
 	from := int64(0)
 	for p := range slots {
 		n.fin[p] = map[int64]bool{}
-		if n.start != nil {
-			n.next[p] = n.start.next[p]
-			for o := range n.start.done[p] {
-				n.fin[p][o] = true
-			}
-		}
 	}
 	if n.start != nil {
-		from = n.start.from
+		for p, done := range n.start.done {
+			maps.Copy(n.fin[p], done)
+		}
+		n.next, from = n.start.next, n.start.from
 		maps.Copy(n.attempts, n.start.held)
 		w.counts.Recalled += len(n.start.held)
 	}
@@ -234,7 +231,7 @@ func (n *node) park(r *record, dead, permanent bool) {
 	if dead && n.w.policy == core.Drop {
 		n.w.judge.dropped[r.Origin] = true
 	}
-	n.w.judge.parks(n, r, &h)
+	n.w.judge.held[heldBy{r.Origin, n.tenure}] = h.Attempts
 	n.w.log("node %d parks %v after %d attempts, dead: %t", n.id, r.Origin, h.Attempts, dead)
 	n.st.Park(h)
 	n.effects()

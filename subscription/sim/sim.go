@@ -22,7 +22,6 @@ import (
 // Config is what to run.
 type Config struct {
 	Seed  uint64
-	Steps int       // of the first part; default 400
 	Trace io.Writer // gets a line for each thing that happens; nil: nothing
 }
 
@@ -48,14 +47,12 @@ type Counts struct {
 
 // Run runs one history.
 func Run(c Config) Result {
-	if c.Steps == 0 {
-		c.Steps = 400
-	}
 	w := newWorld(c)
+	steps := 400 // of the first part
 	if w.turning != nil {
-		c.Steps *= 2 // for several shards
+		steps *= 2 // for several shards
 	}
-	for range c.Steps {
+	for range steps {
 		w.grow()
 		w.turnOn()
 		w.any().step()

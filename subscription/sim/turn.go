@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/ringfence/ringfence/subscription/core"
 )
@@ -77,12 +78,7 @@ func (w *world) turnTo(r *reset, storage int) {
 
 // turned reports whether no shard of the last set needs another any more.
 func (w *world) turned() bool {
-	for _, s := range w.sets[len(w.sets)-1] {
-		if len(s.parents) > 0 && s.reg.ck == nil {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(w.sets[len(w.sets)-1], func(s *shard) bool { return len(s.parents) > 0 && s.reg.ck == nil })
 }
 
 // any is a shard for which something happens next.
@@ -321,9 +317,4 @@ func (w *world) heal() {
 	}
 }
 
-func (w *world) shards() (all []*shard) {
-	for _, set := range w.sets {
-		all = append(all, set...)
-	}
-	return all
-}
+func (w *world) shards() []*shard { return slices.Concat(w.sets...) }
