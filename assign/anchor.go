@@ -44,28 +44,9 @@ type anchorCell struct {
 	next   uint32 // the bucket that took its place among the working ones
 }
 
-// Add returns the anchor with one more member; a itself when it is a member already. ErrInvalid for
-// an empty name, and when there are too many members.
-func (a *Anchor) Add(member string) (*Anchor, error) {
-	if member == "" {
-		return nil, fmt.Errorf("anchor: a member without a name: %w", fault.Invalid)
-	}
-	if slices.Contains(a.members, member) {
-		return a, nil
-	}
-	if a.working == MaxAnchorMembers {
-		return nil, fmt.Errorf("anchor: more than %d members: %w", MaxAnchorMembers, fault.Invalid)
-	}
-	if n := len(a.removed); n > 0 { // the latest removal is undone
-		members := slices.Clone(a.members)
-		members[a.removed[n-1]] = member
-		return newAnchor(members, slices.Clone(a.removed[:n-1])), nil
-	}
-	return newAnchor(append(slices.Clone(a.members), member), nil), nil
-}
-
-// AddAll is Add of one member after the other, at the cost of one.
-func (a *Anchor) AddAll(came []string) (*Anchor, error) {
+// Add returns the anchor with more members, one after the other; a itself when all are members already.
+// ErrInvalid for an empty name, and when there are too many members.
+func (a *Anchor) Add(came ...string) (*Anchor, error) {
 	members, removed := slices.Clone(a.members), slices.Clone(a.removed)
 	in := make(map[string]bool, len(members)+len(came))
 	for _, id := range members {
@@ -96,19 +77,8 @@ func (a *Anchor) AddAll(came []string) (*Anchor, error) {
 	return newAnchor(members, removed), nil
 }
 
-// Remove returns the anchor without a member; a itself when it is none.
-func (a *Anchor) Remove(member string) *Anchor {
-	b := slices.Index(a.members, member)
-	if b < 0 || member == "" {
-		return a
-	}
-	members := slices.Clone(a.members)
-	members[b] = ""
-	return newAnchor(members, append(slices.Clone(a.removed), b))
-}
-
-// RemoveAll is Remove of one member after the other, at the cost of one.
-func (a *Anchor) RemoveAll(gone []string) *Anchor {
+// Remove returns the anchor without some members, one after the other. Names of no member change nothing.
+func (a *Anchor) Remove(gone ...string) *Anchor {
 	members, removed := slices.Clone(a.members), slices.Clone(a.removed)
 	at := make(map[string]int, len(members))
 	for b, id := range members {
@@ -129,13 +99,7 @@ func (a *Anchor) Len() int { return a.working }
 
 // Members returns the members, in the order of their buckets.
 func (a *Anchor) Members() []string {
-	out := make([]string, 0, a.working)
-	for _, m := range a.members {
-		if m != "" {
-			out = append(out, m)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(a.members), func(m string) bool { return m == "" })
 }
 
 // Owner returns the member that a key belongs to; "" when there are none.

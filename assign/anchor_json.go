@@ -20,14 +20,7 @@ type anchorDoc struct {
 
 // MarshalJSON returns the stored form.
 func (a *Anchor) MarshalJSON() ([]byte, error) {
-	d := anchorDoc{Format: anchorFormat, Buckets: a.members, Removed: a.removed}
-	if d.Buckets == nil {
-		d.Buckets = []string{}
-	}
-	if d.Removed == nil {
-		d.Removed = []int{}
-	}
-	return json.Marshal(d)
+	return json.Marshal(anchorDoc{Format: anchorFormat, Buckets: append([]string{}, a.members...), Removed: append([]int{}, a.removed...)})
 }
 
 // UnmarshalJSON reads the stored form. ErrCorrupt when no history can have led to it; ErrInvalid
@@ -50,10 +43,12 @@ func (a *Anchor) UnmarshalJSON(b []byte) error {
 func (d *anchorDoc) check() error {
 	seen := make(map[string]bool, len(d.Buckets))
 	for b, m := range d.Buckets {
-		if m != "" && seen[m] {
+		if seen[m] {
 			return fmt.Errorf("anchor: bucket %d: member %.40q has another bucket already: %w", b, m, fault.Corrupt)
 		}
-		seen[m] = true
+		if m != "" {
+			seen[m] = true
+		}
 	}
 	gone := make([]bool, len(d.Buckets))
 	for _, b := range d.Removed {
@@ -62,10 +57,8 @@ func (d *anchorDoc) check() error {
 		}
 		gone[b] = true
 	}
-	for b, m := range d.Buckets {
-		if m == "" && !gone[b] {
-			return fmt.Errorf("anchor: bucket %d has no member and was not removed: %w", b, fault.Corrupt)
-		}
+	if empty := len(d.Buckets) - len(seen); empty != len(d.Removed) {
+		return fmt.Errorf("anchor: %d buckets have no member and %d were removed; expected as many: %w", empty, len(d.Removed), fault.Corrupt)
 	}
 	if n := len(d.Buckets); n > MaxAnchorMembers {
 		return fmt.Errorf("anchor: %d buckets; expected at most %d: %w", n, MaxAnchorMembers, fault.Corrupt)

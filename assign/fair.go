@@ -1,5 +1,7 @@
 package assign
 
+import "slices"
+
 // FairShare gives each member one contiguous block of units, in the order of the member IDs; the
 // first ones get the units left over. It ignores zones and current owners, so a change of members
 // moves more units than needed: about 1.4 times as many with 8 units, 3.7 times with 256. Choose it
@@ -69,7 +71,7 @@ func newTable(room []int) *table {
 func (t *table) deal() (int, bool) {
 	for {
 		if t.turn == len(t.seats) {
-			t.compact()
+			t.seats, t.turn = slices.DeleteFunc(t.seats, func(i int) bool { return t.room[i] <= 0 }), 0
 			if len(t.seats) == 0 {
 				return 0, false
 			}
@@ -81,14 +83,4 @@ func (t *table) deal() (int, bool) {
 			return i, true
 		}
 	}
-}
-
-func (t *table) compact() {
-	kept := t.seats[:0]
-	for _, i := range t.seats {
-		if t.room[i] > 0 {
-			kept = append(kept, i)
-		}
-	}
-	t.seats, t.turn = kept, 0
 }

@@ -24,7 +24,7 @@ func TestRemovingAllIsRemovingOneAfterTheOther(t *testing.T) {
 		for _, id := range append(gone, "") {
 			one = one.Remove(id)
 		}
-		all := a.RemoveAll(append(gone, ""))
+		all := a.Remove(append(gone, "")...)
 		for i := range 200 {
 			if key := fmt.Sprint("key", i); one.Owner(key) != all.Owner(key) {
 				t.Fatalf("without %q: %s belongs to %q one after the other, and to %q at once", gone, key, one.Owner(key), all.Owner(key))
@@ -40,7 +40,7 @@ func TestRemovingAllIsRemovingOneAfterTheOther(t *testing.T) {
 }
 
 // What a ring makes of many that came at once is what it makes of one after the other.
-func TestAddAllIsAddOfEach(t *testing.T) {
+func TestAddingManyIsAddingOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		a := anchorOf(t, rapid.IntRange(0, 8).Draw(t, "members"))
@@ -52,7 +52,7 @@ func TestAddAllIsAddOfEach(t *testing.T) {
 		for _, id := range came {
 			one = add(t, one, id)
 		}
-		all, err := a.AddAll(came)
+		all, err := a.Add(came...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,17 +61,17 @@ func TestAddAllIsAddOfEach(t *testing.T) {
 			t.Fatalf("%s; expected %s", got, want)
 		}
 	})
-	if _, err := new(assign.Anchor).AddAll([]string{"a", ""}); !errors.Is(err, fault.Invalid) {
+	if _, err := new(assign.Anchor).Add("a", ""); !errors.Is(err, fault.Invalid) {
 		t.Errorf("%v; expected that a member has a name", err)
 	}
 	crowd := make([]string, assign.MaxAnchorMembers+1)
 	for i := range crowd {
 		crowd[i] = fmt.Sprint(i)
 	}
-	if _, err := new(assign.Anchor).AddAll(crowd); !errors.Is(err, fault.Invalid) {
+	if _, err := new(assign.Anchor).Add(crowd...); !errors.Is(err, fault.Invalid) {
 		t.Errorf("%v; expected that there are too many", err)
 	}
-	if a, err := new(assign.Anchor).AddAll(crowd[1:]); err != nil || a.Len() != assign.MaxAnchorMembers {
+	if a, err := new(assign.Anchor).Add(crowd[1:]...); err != nil || a.Len() != assign.MaxAnchorMembers {
 		t.Errorf("%v; expected that there is room for each", err)
 	}
 }

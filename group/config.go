@@ -1,6 +1,7 @@
 package group
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -91,54 +92,23 @@ type Events struct {
 const sweep = 30 * time.Second
 
 func (c Config) withDefaults() Config {
-	setDefault(&c.Weight, 1)
-	setDefault(&c.RestartWindow, 30*time.Second)
-	setDefault(&c.SessionTTL, c.Registry.SessionTTL())
-	setDefault(&c.DrainTimeout, 10*time.Second)
-	setDefault(&c.CancelGrace, time.Second)
-	setDefault(&c.CommitInterval, 100*time.Millisecond)
+	c.Weight = cmp.Or(c.Weight, 1)
+	c.RestartWindow = cmp.Or(c.RestartWindow, 30*time.Second)
+	c.SessionTTL = cmp.Or(c.SessionTTL, c.Registry.SessionTTL())
+	c.DrainTimeout = cmp.Or(c.DrainTimeout, 10*time.Second)
+	c.CancelGrace = cmp.Or(c.CancelGrace, time.Second)
+	c.CommitInterval = cmp.Or(c.CommitInterval, 100*time.Millisecond)
 	if c.Layout != nil {
 		c.Units = len(c.Layout)
 	}
-	if c.Assignor == nil {
-		c.Assignor = assign.Sticky{}
-	}
-	if c.Incarnation == "" {
-		c.Incarnation = rand.Text()[:12]
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Assignor = cmp.Or[assign.Assignor](c.Assignor, assign.Sticky{})
+	c.Incarnation = cmp.Or(c.Incarnation, rand.Text()[:12])
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c
-}
-
-// misplaced says what is wrong with a unit of a layout; "": nothing.
-func misplaced(n int, u *LayoutUnit) string {
-	if u.From < 0 || u.From > u.To || u.To > n {
-		return fmt.Sprintf("comes after units %d to %d; expected lower ones", u.From, u.To-1)
-	}
-	if len(u.Inputs) == 0 || len(u.Inputs) > protocol.MaxInputs {
-		return fmt.Sprintf("reads %d partitions; expected 1 to %d", len(u.Inputs), protocol.MaxInputs)
-	}
-	for i := 1; i < len(u.Inputs); i++ {
-		at, before := &u.Inputs[i], &u.Inputs[i-1]
-		if at.Storage != before.Storage || at.Partition <= before.Partition {
-			return fmt.Sprintf("reads partition %d of storage topic %d after partition %d of %d; expected one storage topic, and its partitions in order",
-				at.Partition, at.Storage, before.Partition, before.Storage)
-		}
-	}
-	return ""
 }
 
 // LongestTime bounds every duration of a Config: sums of some of them are valid too.
 const LongestTime = 365 * 24 * time.Hour
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
-}
 
 // Validate reports every fault of c at once; nil when there is none.
 func (c Config) Validate() error {
@@ -156,9 +126,8 @@ func (c Config) Validate() error {
 	demand(c.Zones == nil || len(c.Zones) == c.Units || c.Layout != nil && len(c.Zones) < c.Units,
 		"%d zones for %d units; expected one a unit, or none", len(c.Zones), c.Units)
 	for n := range c.Layout {
-		if wrong := misplaced(n, &c.Layout[n]); wrong != "" {
-			demand(false, "unit %d %s", n, wrong)
-		}
+		inputs := len(c.Layout[n].Inputs)
+		demand(inputs > 0 && inputs <= protocol.MaxInputs, "unit %d reads %d partitions; expected 1 to %d", n, inputs, protocol.MaxInputs)
 	}
 	demand(c.Weight > 0, "weight %d; expected at least 1 (0: default)", c.Weight)
 	demand(c.SessionTTL >= registry.MinSessionTTL && c.SessionTTL <= registry.MaxSessionTTL,

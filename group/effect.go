@@ -40,7 +40,10 @@ func (m *member) do(ctx context.Context, effect core.Effect) {
 	case core.StartUnit:
 		m.start(ctx, e)
 	case core.DrainUnit:
-		m.drain(e)
+		if u := m.unit(e.Unit, e.Run); u != nil {
+			close(u.draining)
+			m.revoked(u, e.Why)
+		}
 	case core.StopUnit:
 		if u := m.unit(e.Unit, e.Run); u != nil {
 			u.cancel(e.Cause)
@@ -158,16 +161,11 @@ func (m *member) closeSession(ctx context.Context, id string) {
 	})
 }
 
-// watch turns changes of the store into hints, until ctx ends.
-func (m *member) watch(ctx context.Context, hints chan<- struct{}) {
-	hint := func() {
-		select {
-		case hints <- struct{}{}:
-		default:
-		}
-	}
+// Watch turns changes of keys with a prefix into hints, until ctx ends. It hints too when it begins, and when it goes on
+// after an outage.
+func Watch(ctx context.Context, r *registry.Registry, prefix string, hint func()) {
 	for pause := 50 * time.Millisecond; ctx.Err() == nil; pause = min(2*pause, time.Second) {
-		ch, err := m.group.Registry().Watch(ctx, m.group.WatchPrefix())
+		ch, err := r.Watch(ctx, prefix)
 		if err == nil {
 			hint() // what changed before now is seen by the reading that follows
 			for range ch {
@@ -191,15 +189,6 @@ func (m *member) start(ctx context.Context, e core.StartUnit) {
 	m.pace.start()
 	m.units = append(m.units, u)
 	m.wg.Go(func() { m.work(ctx, u) })
-}
-
-func (m *member) drain(e core.DrainUnit) {
-	u := m.unit(e.Unit, e.Run)
-	if u == nil {
-		return
-	}
-	close(u.draining)
-	m.revoked(u, e.Why)
 }
 
 // revoked reports once that a unit is being drained or stopped.

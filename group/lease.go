@@ -8,11 +8,11 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
-// lease decides before each handler whether a session certainly lives, at the cost of one look at
-// the clocks: the deadline itself takes system calls.
-type lease struct {
+// Lease decides whether a session certainly lives, at the cost of one look at the clocks: the deadline itself takes
+// system calls.
+type Lease struct {
 	session registry.Session
-	doubter interface{ Doubtful() bool } // the session, on a store for which a lost connection is a death; or nil
+	doubter interface{ Doubtful() bool } // the session, where a doubt is a no; or nil
 	began   time.Time
 	wall    int64 // began, in Unix nanoseconds
 	known   atomic.Pointer[bound]
@@ -28,26 +28,36 @@ const (
 	uncertain = 10 * time.Millisecond // between two looks at a session in doubt
 )
 
-func newLease(s registry.Session) *lease {
+// NewLease returns the lease of a session. With doubts it does not hold while others may take this process for dead, on
+// a store for which a lost connection is a death.
+func NewLease(s registry.Session, doubts bool) *Lease {
 	began := time.Now()
-	l := &lease{session: s, began: began, wall: began.UnixNano()}
-	l.doubter, _ = s.(interface{ Doubtful() bool })
+	l := &Lease{session: s, began: began, wall: began.UnixNano()}
+	if doubts {
+		l.doubter, _ = s.(interface{ Doubtful() bool })
+	}
 	l.known.Store(&bound{until: s.Deadline().Sub(l.began)})
 	return l
 }
 
-func (l *lease) holds() bool {
+// Holds reports whether the session lives now. It asks for the deadline only once a renewal, and after a suspension of
+// the host: an earlier answer can only be too early.
+func (l *Lease) Holds() bool {
 	if l.doubter != nil && l.doubter.Doubtful() {
 		return false
 	}
 	t := time.Now()
 	now := t.Sub(l.began)
 	apart := time.Duration(t.UnixNano()-l.wall) - now
-	if k := l.known.Load(); now < k.until && (apart-k.apart).Abs() < together {
+	k := l.known.Load()
+	near := (apart - k.apart).Abs() < together
+	if near && now < k.until {
 		return true
 	}
 	until := l.session.Deadline().Sub(l.began)
-	l.known.Store(&bound{until: until, apart: apart})
+	if !near || until != k.until {
+		l.known.Store(&bound{until: until, apart: apart})
+	}
 	return now < until
 }
 
@@ -56,7 +66,7 @@ func (l *lease) holds() bool {
 // or a lost connection that the store takes for a death, others may have the unit before this member
 // learns it. It waits until the doubt is over, or ctx, which is cancelled when the session is lost.
 func (u *Unit) Await(ctx context.Context) error {
-	for u.lease != nil && !u.lease.holds() {
+	for u.lease != nil && !u.lease.Holds() {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)

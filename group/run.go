@@ -57,7 +57,7 @@ type member struct {
 	sessions map[string]registry.Session
 	current  string    // the session in use
 	lease    time.Time // its deadline, as the core knows it
-	sure     *lease    // of it
+	sure     *Lease    // of it
 	joined   bool
 	timer    *time.Timer
 	pace     *pace // of the collecting of progress
@@ -104,7 +104,14 @@ func (m *member) run(ctx context.Context) error {
 	defer m.pace.stop()
 
 	hints := make(chan struct{}, 1)
-	m.wg.Go(func() { m.watch(inner, hints) }) // joined above, as are all of m.wg
+	m.wg.Go(func() { // joined above, as are all of m.wg
+		Watch(inner, m.group.Registry(), m.group.WatchPrefix(), func() {
+			select {
+			case hints <- struct{}{}:
+			default:
+			}
+		})
+	})
 	stop := ctx.Done()
 	m.step(inner, core.Tick{})
 	for m.exit == nil {
@@ -228,7 +235,7 @@ func (m *member) forget(ended core.UnitEnded) {
 
 // adopt starts to use a new session.
 func (m *member) adopt(ctx context.Context, s registry.Session) {
-	m.sessions[s.ID()], m.current, m.lease, m.sure = s, s.ID(), s.Deadline(), newLease(s)
+	m.sessions[s.ID()], m.current, m.lease, m.sure = s, s.ID(), s.Deadline(), NewLease(s, true)
 	m.wg.Go(func() {
 		select {
 		case <-s.Done():

@@ -69,7 +69,7 @@ type Unit struct {
 	draining    chan struct{}
 	progress    atomic.Pointer[func() Progress]
 	pace        *pace  // of the member
-	lease       *lease // of the session it was started in
+	lease       *Lease // of the session it was started in
 
 	// The loop's:
 	run     uint64

@@ -70,31 +70,29 @@ func (a *anchorRing) look(ctx context.Context) (time.Duration, error) {
 		if txn == nil || err != nil {
 			return wait, err
 		}
-		if _, err = a.r.cfg.Registry.Txn(ctx, *txn); errors.Is(err, registry.ErrFenced) {
-			return 0, err // the session has ended; its Done is about to say so
-		}
-		if errors.Is(err, registry.ErrInvalid) {
-			return a.hopeless(err)
-		}
-		if err != nil && !errors.Is(err, registry.ErrConflict) && !errors.Is(err, registry.ErrUnknown) {
+		_, err = a.r.cfg.Registry.Txn(ctx, *txn)
+		switch {
+		case err == nil, errors.Is(err, registry.ErrConflict), errors.Is(err, registry.ErrUnknown): // the next reading shows it
+		case errors.Is(err, registry.ErrInvalid) && a.joined: // it goes on as it is, until something changes
+			return sweep, err
+		case errors.Is(err, registry.ErrInvalid): // the store will never accept it
+			return 0, permanent{fmt.Errorf("ring %q: %w", a.r.cfg.Name, err)}
+		default: // when the session has ended, its Done is about to say so
 			return 0, err
 		}
-		// Applied, outrun by another write, or of unknown outcome: the next reading shows it.
 	}
 }
 
 // ensureSession opens a session when there is none, or the last one has ended.
 func (a *anchorRing) ensureSession(ctx context.Context) error {
 	if a.session != nil {
-		select {
-		case <-a.session.Done():
-			a.r.cfg.Logger.Warn("the session was lost; joining again", "ring", a.r.cfg.Name, "member", a.r.cfg.Member)
-			a.r.anchor.Store(nil)
-			_ = a.session.Close(ctx) // it has ended
-			a.session, a.lease = nil, nil
-		default:
+		if !isClosed(a.session.Done()) {
 			return nil
 		}
+		a.r.cfg.Logger.Warn("the session was lost; joining again", "ring", a.r.cfg.Name, "member", a.r.cfg.Member)
+		a.r.anchor.Store(nil)
+		_ = a.session.Close(ctx) // it has ended
+		a.session, a.lease = nil, nil
 	}
 	began, err := a.r.announce(ctx, true)
 	if errors.Is(err, ErrFenced) {
@@ -103,7 +101,7 @@ func (a *anchorRing) ensureSession(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.session, a.lease, a.start = began.session, newLease(began.session), began.version
+	a.session, a.lease, a.start = began.session, newLease(began.session, false), began.version
 	return nil
 }
 
@@ -127,15 +125,6 @@ func (a *anchorRing) again(ctx context.Context, now registry.Entry) error {
 	return err
 }
 
-// hopeless handles what the store will never accept. A member that is not in yet gives up; one that
-// is in goes on as it is, until something changes.
-func (a *anchorRing) hopeless(err error) (time.Duration, error) {
-	if !a.joined {
-		return 0, permanent{fmt.Errorf("ring %q: %w", a.r.cfg.Name, err)}
-	}
-	return sweep, err
-}
-
 // unreadable withdraws the rights when the stored anchor can't be understood: then the owners of
 // keys are unknown. A store that does not answer changes nothing.
 func (a *anchorRing) unreadable(err error) error {
@@ -152,7 +141,7 @@ func (a *anchorRing) step(st *reading) (txn *registry.Txn, wait time.Duration, e
 	me, there := st.members[cfg.Member]
 	other := there && me.Incarnation != cfg.Incarnation
 	if other && a.joined {
-		return nil, 0, permanent{fmt.Errorf("ring %q: member %q was started again, as process %d on host %q: %w", cfg.Name, cfg.Member, me.PID, me.Host, ErrFenced)}
+		return nil, 0, permanent{a.r.replaced(me)}
 	}
 	if other || !there || st.entries[cfg.Member].Session != a.session.ID() {
 		txn, err = a.enter(st)
@@ -269,14 +258,15 @@ func (a *anchorRing) withdraw(ctx context.Context) error {
 	for st := a.last; ; st = nil {
 		var err error
 		if st == nil {
-			if st, err = a.reread(ctx); err != nil {
+			bounded, cancel := a.r.bound(ctx)
+			st, err = read(bounded, cfg.Registry, cfg.Name)
+			cancel()
+			if err != nil {
 				return err
 			}
 		}
-		mine, listed := st.members[cfg.Member], false
-		if st.doc != nil {
-			listed = st.doc.Members[cfg.Member] == cfg.Incarnation
-		}
+		mine := st.members[cfg.Member]
+		listed := st.doc != nil && st.doc.Members[cfg.Member] == cfg.Incarnation
 		entry := mine.Incarnation == cfg.Incarnation
 		if st.meta == nil || !entry && !listed {
 			if st == a.last {
@@ -319,33 +309,21 @@ func (a *anchorRing) withdraw(ctx context.Context) error {
 	}
 }
 
-// left completes a leave that began then; st is the ring that it left behind.
+// left completes a leave that began then; st is the ring that it left behind. It goes on answering for a while, unless no
+// other member is left.
 func (a *anchorRing) left(ctx context.Context, began time.Time, st *reading) {
 	if st.doc == nil {
 		return // it was deleted since
 	}
 	a.r.show(st.view(a.r.cfg.Name))
-	a.drain(ctx, began, len(st.doc.Members))
-}
-
-func (a *anchorRing) reread(ctx context.Context) (*reading, error) {
-	ctx, cancel := a.r.bound(ctx)
-	defer cancel()
-	return read(ctx, a.r.cfg.Registry, a.r.cfg.Name)
-}
-
-// drain goes on answering for a while, unless no other member is left.
-func (a *anchorRing) drain(ctx context.Context, began time.Time, others int) {
 	left := time.Until(began.Add(a.r.cfg.Drain))
 	p := a.r.anchor.Load()
-	if others == 0 || left <= 0 || p == nil {
+	if len(st.doc.Members) == 0 || left <= 0 || p == nil {
 		return
 	}
 	a.r.anchor.Store(&right{lease: p.lease.ending(left), epoch: p.epoch, anchor: p.anchor})
-	timer := time.NewTimer(left)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(left):
 	case <-a.session.Done():
 	case <-ctx.Done():
 	}

@@ -1,6 +1,7 @@
 package ring
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -70,19 +71,10 @@ const (
 )
 
 func (c Config) withDefaults() Config {
-	if c.TTL == 0 {
-		c.TTL = c.Registry.SessionTTL()
-	}
-	if c.Drain == 0 {
-		c.Drain = defaultDrain
-	}
-	c.Drain = max(c.Drain, 0)
-	if c.Incarnation == "" {
-		c.Incarnation = rand.Text()[:12]
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.TTL = cmp.Or(c.TTL, c.Registry.SessionTTL())
+	c.Drain = max(cmp.Or(c.Drain, defaultDrain), 0)
+	c.Incarnation = cmp.Or(c.Incarnation, rand.Text()[:12])
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	return c
 }
 

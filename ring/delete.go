@@ -27,7 +27,7 @@ func Delete(ctx context.Context, reg *registry.Registry, name string) error {
 		return fmt.Errorf("ring %q: %w", name, err)
 	}
 	var had metaDoc
-	if err := errors.Join(decode(e, &had), newer(e.Key, had.Format)); err != nil {
+	if err := decode(e, &had); err != nil {
 		return err
 	}
 	if had.Deleting {

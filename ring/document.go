@@ -3,6 +3,7 @@ package ring
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -85,14 +86,10 @@ func read(ctx context.Context, reg *registry.Registry, name string) (*reading, e
 		switch id, isMember := strings.CutPrefix(e.Key, k.members()); {
 		case e.Key == k.meta():
 			st.meta, st.metaVersion = new(metaDoc), e.Version
-			if err = decode(e, st.meta); err == nil {
-				err = st.meta.check(e.Key)
-			}
+			err = decode(e, st.meta)
 		case e.Key == k.anchor():
 			st.doc, st.docVersion = &anchorDoc{Anchor: new(assign.Anchor)}, e.Version
-			if err = decode(e, st.doc); err == nil {
-				err = st.doc.check(e.Key)
-			}
+			err = decode(e, st.doc)
 		case isMember:
 			var m memberDoc
 			err = decode(e, &m)
@@ -108,44 +105,50 @@ func read(ctx context.Context, reg *registry.Registry, name string) (*reading, e
 	return st, nil
 }
 
+// decode reads a document. The error names the key: fault.Newer for a format that this version does not know,
+// fault.Corrupt for an invalid or contradictory document.
 func decode(e registry.Entry, doc any) error {
-	if err := json.Unmarshal(e.Value, doc); err != nil {
+	err := json.Unmarshal(e.Value, doc)
+	if d, ok := doc.(interface{ check() error }); ok && err == nil {
+		err = d.check()
+	}
+	switch {
+	case errors.Is(err, fault.Newer):
+		return fmt.Errorf("registry key %q is %w", e.Key, err)
+	case err != nil:
 		return fmt.Errorf("registry key %q holds no valid document: %w: %w", e.Key, fault.Corrupt, err)
 	}
 	return nil
 }
 
-func newer(key string, have int) error {
+func newer(have int) error {
 	if have > format {
-		return fmt.Errorf("registry key %q is of format %d; this version reads format %d: %w", key, have, format, fault.Newer)
+		return fmt.Errorf("of format %d; this version reads format %d: %w", have, format, fault.Newer)
 	}
 	return nil
 }
 
-func (m *metaDoc) check(key string) error {
-	if err := newer(key, m.Format); err != nil {
+func (m *metaDoc) check() error {
+	if err := newer(m.Format); err != nil {
 		return err
 	}
 	if m.Mode != Anchor && (m.Slots < 1 || m.Slots > maxSlots) {
-		return fmt.Errorf("registry key %q: a ring of %d slots; expected 1 to %d: %w", key, m.Slots, maxSlots, fault.Corrupt)
+		return fmt.Errorf("a ring of %d slots; expected 1 to %d", m.Slots, maxSlots)
 	}
 	return nil
 }
 
-func (d *anchorDoc) check(key string) error {
-	if err := newer(key, d.Format); err != nil {
+func (d *anchorDoc) check() error {
+	if err := newer(d.Format); err != nil {
 		return err
 	}
-	if d.Epoch < 0 {
-		return fmt.Errorf("registry key %q: an anchor of epoch %d; expected 0 or more: %w", key, d.Epoch, fault.Corrupt)
-	}
-	if d.Anchor == nil {
-		return fmt.Errorf("registry key %q: it has no anchor: %w", key, fault.Corrupt)
+	if d.Epoch < 0 || d.Anchor == nil {
+		return fmt.Errorf("an anchor of epoch %d, or none; expected one of epoch 0 or more", d.Epoch)
 	}
 	names := d.Anchor.Members()
 	slices.Sort(names)
 	if !slices.Equal(names, slices.Sorted(maps.Keys(d.Members))) {
-		return fmt.Errorf("registry key %q: its members are not those of its anchor: %w", key, fault.Corrupt)
+		return errors.New("its members are not those of its anchor")
 	}
 	return nil
 }
@@ -166,7 +169,7 @@ func (d *anchorDoc) next(live map[string]string, by string, floor, now int64) (*
 		}
 	}
 	if len(gone) > 0 {
-		anchor = anchor.RemoveAll(gone)
+		anchor = anchor.Remove(gone...)
 	}
 	for _, id := range slices.Sorted(maps.Keys(live)) {
 		had, ok := d.Members[id]
@@ -178,7 +181,7 @@ func (d *anchorDoc) next(live map[string]string, by string, floor, now int64) (*
 			why = append(why, id+" restarted")
 		}
 	}
-	anchor, err := anchor.AddAll(came)
+	anchor, err := anchor.Add(came...)
 	if err != nil {
 		return nil, err
 	}

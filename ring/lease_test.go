@@ -23,7 +23,7 @@ func TestALeaseEndsByTheClockThoughNobodySaysSo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &stoppedSession{deadline: time.Now().Add(time.Second), done: make(chan struct{})}
-		l := newLease(s)
+		l := newLease(s, false)
 		time.Sleep(time.Second - 1)
 		if !l.holds() {
 			t.Error("it ended before the deadline")
@@ -45,7 +45,7 @@ func TestALeaseEndsWithItsSessionAndItsLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &stoppedSession{deadline: time.Now().Add(time.Hour), done: make(chan struct{})}
-		l := newLease(s)
+		l := newLease(s, false)
 		ending := l.ending(time.Second)
 		time.Sleep(time.Second)
 		if !l.holds() || ending.holds() {
@@ -54,34 +54,6 @@ func TestALeaseEndsWithItsSessionAndItsLimit(t *testing.T) {
 		close(s.done)
 		if l.holds() {
 			t.Error("it holds though the session is over")
-		}
-	})
-}
-
-// A deadline that came sooner, because the host was suspended, is seen by the time of day, which
-// moved away from Go's clock. A step of the time of day alone changes nothing.
-func TestALeaseAsksAgainWhenTheClocksMoveApart(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &stoppedSession{deadline: time.Now().Add(time.Hour), done: make(chan struct{})}
-		l := newLease(s)
-		apart := func(d time.Duration) { l.known.Load().apart -= d }
-		for _, step := range []time.Duration{time.Minute, -time.Minute} {
-			apart(step)
-			if !l.holds() {
-				t.Errorf("a step of the time of day by %s ended it", step)
-			}
-			if moved := l.known.Load().apart; moved != 0 {
-				t.Errorf("after it asked again it takes the clocks for %s apart", moved)
-			}
-		}
-		s.deadline = time.Now()
-		if !l.holds() {
-			t.Error("it asked for the deadline though the clocks go together")
-		}
-		apart(time.Minute)
-		if l.holds() {
-			t.Error("it holds after a suspension that outlasted the session")
 		}
 	})
 }

@@ -1,8 +1,8 @@
 package ring
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -17,15 +17,9 @@ func ensureMeta(ctx context.Context, cfg Config) (metaDoc, error) {
 		e, err := cfg.Registry.Get(ctx, k.meta())
 		switch {
 		case errors.Is(err, registry.ErrNotFound):
-			want := metaDoc{Format: format, Mode: cfg.Mode, Slots: cfg.Slots, Created: time.Now().UnixMilli()}
-			if want.Mode == "" && want.Slots > 0 {
-				want.Mode = Table
-			}
-			if want.Mode == "" {
-				want.Mode = Anchor
-			}
-			if want.Mode == Table && want.Slots == 0 {
-				want.Slots = defaultSlots
+			want := metaDoc{Format: format, Mode: cmp.Or(cfg.Mode, Anchor), Slots: cfg.Slots, Created: time.Now().UnixMilli()}
+			if want.Mode == Table || want.Slots > 0 {
+				want.Mode, want.Slots = Table, cmp.Or(want.Slots, defaultSlots)
 			}
 			_, err := cfg.Registry.Txn(ctx, registry.Txn{
 				Checks: []registry.Check{{Key: k.meta()}},
@@ -39,10 +33,7 @@ func ensureMeta(ctx context.Context, cfg Config) (metaDoc, error) {
 			return metaDoc{}, fmt.Errorf("ring %q: %w", cfg.Name, err)
 		}
 		var have metaDoc
-		if err := json.Unmarshal(e.Value, &have); err != nil {
-			return metaDoc{}, decode(e, &have)
-		}
-		if err := newer(e.Key, have.Format); err != nil {
+		if err := decode(e, &have); err != nil {
 			return metaDoc{}, err
 		}
 		if have.Deleting {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/assign"
-	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/group"
 )
 
 // A member is two paths that meet in atomic pointers. One goroutine (loop) looks at the store after each hint
@@ -115,11 +115,11 @@ func Join(ctx context.Context, cfg Config) (*Ring, error) {
 		r.backend, watched = t, t.group.WatchPrefix()
 		watch := t.group.Registry()
 		r.wg.Go(func() { t.run(inner) }) // joined by Close, as are all of r.wg
-		r.wg.Go(func() { r.watch(inner, watch, watched) })
-		r.wg.Go(func() { r.watch(inner, cfg.Registry, r.keys.start(cfg.Member)) })
+		r.wg.Go(func() { group.Watch(inner, watch, watched, r.hint) })
+		r.wg.Go(func() { group.Watch(inner, cfg.Registry, r.keys.start(cfg.Member), r.hint) })
 	} else {
-		r.backend = &anchorRing{r: r, session: began.session, lease: newLease(began.session), start: began.version}
-		r.wg.Go(func() { r.watch(inner, cfg.Registry, watched) })
+		r.backend = &anchorRing{r: r, session: began.session, lease: newLease(began.session, false), start: began.version}
+		r.wg.Go(func() { group.Watch(inner, cfg.Registry, watched, r.hint) })
 	}
 	r.wg.Go(func() { r.loop(inner) })
 	return r, nil
@@ -156,10 +156,8 @@ func (r *Ring) Member() string { return r.cfg.Member }
 // WaitEstablished waits until this member is in the ring, has its part, and hears of changes.
 // Errors: that of ctx; ErrFenced, ErrNotFound or ErrClosed when it has ceased to be a member.
 func (r *Ring) WaitEstablished(ctx context.Context) error {
-	select {
-	case <-r.settled:
+	if isClosed(r.settled) {
 		return nil
-	default:
 	}
 	select {
 	case <-r.settled:
@@ -198,12 +196,10 @@ func (r *Ring) Done() <-chan struct{} { return r.ended }
 // Err is why Done is closed: ErrFenced when the member was started elsewhere, ErrNotFound when the
 // ring was deleted, ErrClosed after Close; nil while it is a member.
 func (r *Ring) Err() error {
-	select {
-	case <-r.ended:
+	if isClosed(r.ended) {
 		return r.err
-	default:
-		return nil
 	}
+	return nil
 }
 
 // Close leaves the ring: it tells the others, answers for an anchor ring's keys until the drain is
@@ -236,8 +232,6 @@ func (r *Ring) end(err error) {
 
 // loop looks at the store after each hint until ctx ends or the membership is over.
 func (r *Ring) loop(ctx context.Context) {
-	timer := time.NewTimer(sweep)
-	defer timer.Stop()
 	var waiting []chan error
 	for pause := retryFirst; ; {
 		again, err := r.backend.look(ctx)
@@ -261,10 +255,9 @@ func (r *Ring) loop(ctx context.Context) {
 		default:
 			pause = retryFirst
 		}
-		timer.Reset(again)
 		select {
 		case <-r.hints:
-		case <-timer.C:
+		case <-time.After(again):
 		case <-r.backend.lost():
 		case answer := <-r.refreshes:
 			waiting = append(waiting, answer)
@@ -282,24 +275,6 @@ func (r *Ring) hint() {
 	}
 }
 
-// watch turns changes of the store into hints, until ctx ends.
-func (r *Ring) watch(ctx context.Context, reg *registry.Registry, prefix string) {
-	for pause := retryFirst; ctx.Err() == nil; pause = min(2*pause, retryMost) {
-		ch, err := reg.Watch(ctx, prefix)
-		if err == nil {
-			r.hint() // what changed before now is seen by the look that follows
-			for range ch {
-				pause = retryFirst
-				r.hint()
-			}
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-		}
-	}
-}
-
 // show publishes a view.
 func (r *Ring) show(now *View) {
 	old := r.view.Load()
@@ -314,9 +289,7 @@ func (r *Ring) show(now *View) {
 
 // settle marks this member as established; the loop calls it.
 func (r *Ring) settle() {
-	select {
-	case <-r.settled:
-	default:
+	if !isClosed(r.settled) {
 		close(r.settled)
 	}
 }

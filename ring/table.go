@@ -16,11 +16,6 @@ import (
 // slotsName is the consumer group whose units are the slots, below the ring's own prefix.
 const slotsName = "slots"
 
-// slotGroup is that group, for reading only.
-func slotGroup(reg *registry.Registry, name string) (*protocol.Group, error) {
-	return protocol.NewGroup(registry.New(&prefixed{reg: reg, prefix: keys{name}.table()}), slotsName)
-}
-
 // tableRing is a member of a table ring: of a consumer group whose workers only note which slots
 // they own, and under which epoch. Claims, fencing, handoff and takeover are those of package
 // group.
@@ -87,8 +82,6 @@ func (t *tableRing) turn(ctx context.Context) error {
 	key := t.group.MemberKey(t.r.cfg.Member)
 	began, tell := time.Now(), time.Duration(0)
 	var changes <-chan struct{}
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	for ctx.Err() == nil {
 		if changes == nil {
 			changes, _ = t.group.Registry().Watch(ctx, key) // without it the timer has to do
@@ -103,13 +96,12 @@ func (t *tableRing) turn(ctx context.Context) error {
 			t.r.cfg.Logger.Warn("waiting for an earlier start of this member, which renews its session and may still say yes",
 				"ring", t.r.cfg.Name, "member", there.ID, "host", there.Host, "pid", there.PID, "waited", waited)
 		}
-		timer.Reset(retryMost)
 		select {
 		case _, open := <-changes:
 			if !open {
 				changes = nil
 			}
-		case <-timer.C:
+		case <-time.After(retryMost):
 		case <-ctx.Done():
 		}
 	}
@@ -144,7 +136,7 @@ func (t *tableRing) enters(key string) []registry.Check {
 func (t *tableRing) open(ctx context.Context) (registry.Session, error) {
 	began := t.first
 	t.first = announcement{}
-	if began.session == nil || isDone(began.session) {
+	if began.session == nil || isClosed(began.session.Done()) {
 		if began.session != nil {
 			_ = began.session.Close(ctx) // it has ended
 		}
@@ -155,17 +147,8 @@ func (t *tableRing) open(ctx context.Context) (registry.Session, error) {
 		}
 	}
 	t.version.Store(&began.version)
-	t.lease.Store(newLease(began.session).exclusive())
+	t.lease.Store(newLease(began.session, true))
 	return began.session, nil
-}
-
-func isDone(s registry.Session) bool {
-	select {
-	case <-s.Done():
-		return true
-	default:
-		return false
-	}
 }
 
 // drop ends the session that the group has not taken.
@@ -196,10 +179,8 @@ func (t *tableRing) hold(ctx context.Context, u *group.Unit) error {
 	case <-u.Draining():
 	}
 	at.Store(nil)
-	pause := time.NewTimer(t.r.cfg.Drain) // for work that began under a yes
-	defer pause.Stop()
 	select {
-	case <-pause.C:
+	case <-time.After(t.r.cfg.Drain): // for work that began under a yes
 	case <-ctx.Done():
 	}
 	return nil

@@ -116,7 +116,7 @@ func Look(ctx context.Context, reg *registry.Registry, name string) (*View, erro
 	if st.meta.Mode == Anchor {
 		return st.view(name), nil
 	}
-	g, err := slotGroup(reg, name)
+	g, err := protocol.NewGroup(registry.New(&prefixed{reg: reg, prefix: keys{name}.table()}), slotsName)
 	if err != nil {
 		return nil, err
 	}
