@@ -147,8 +147,11 @@ func (s *stage) member(c *Config) (stop func() error) {
 func (s *stage) await(what string, ok func(units []protocol.Unit) bool) {
 	s.Helper()
 	s.until(what, func() (string, bool) {
-		units, err := s.g.Units(s.Context())
-		return fmt.Sprintf("%+v, %v", units, err), err == nil && ok(units)
+		st, err := s.g.Load(s.Context(), true)
+		if err != nil || st.Meta == nil {
+			return fmt.Sprint(err), false
+		}
+		return fmt.Sprintf("%+v", st.Units), ok(st.Units)
 	})
 }
 

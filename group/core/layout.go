@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"time"
 
 	"github.com/ringfence/ringfence/group/protocol"
@@ -31,22 +32,12 @@ type UnitInput struct {
 
 // ends reports whether all that the unit reads has a known end.
 func (u *LayoutUnit) ends() bool {
-	for i := range u.Inputs {
-		if u.Inputs[i].End < 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(u.Inputs, func(in UnitInput) bool { return in.End < 0 })
 }
 
 // finishedBy reports whether a checkpoint is at the end of all that the unit reads.
 func (u *LayoutUnit) finishedBy(c *protocol.Checkpoint) bool {
-	for i := range u.Inputs {
-		if !u.Inputs[i].finishedBy(c) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(u.Inputs, func(in UnitInput) bool { return !in.finishedBy(c) })
 }
 
 // storage is the storage topic that the unit reads from.

@@ -144,9 +144,11 @@ func (s *State) assign(members []assign.Member) []string {
 		}
 		open = append(open, n)
 		req.Current = append(req.Current, id)
-		if s.cfg.UnitZones != nil {
-			req.Zones = append(req.Zones, s.zone(n))
+		zone := "" // units that came later have none
+		if n < len(s.cfg.UnitZones) {
+			zone = s.cfg.UnitZones[n]
 		}
+		req.Zones = append(req.Zones, zone)
 	}
 	if len(open) > 0 && len(members) > 0 {
 		for i, id := range s.cfg.Assignor.Assign(req) {
@@ -172,14 +174,6 @@ func (s *State) before(members []assign.Member) []string {
 		}
 	}
 	return current
-}
-
-// zone is the preferred zone of a unit: units that came later have none.
-func (s *State) zone(n int) string {
-	if n < len(s.cfg.UnitZones) {
-		return s.cfg.UnitZones[n]
-	}
-	return ""
 }
 
 func (s *State) whyPlan(names []string) string {

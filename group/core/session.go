@@ -127,10 +127,8 @@ func (s *State) find(id string) (int, bool) {
 
 // placeOf is the version of a member's entry; "": it has none.
 func (s *State) placeOf(id string) registry.Version {
-	if i, ok := s.find(id); ok {
-		return s.view.MemberVersions[i]
-	}
-	return ""
+	_, version, _ := s.view.Member(id)
+	return version
 }
 
 // join puts the member entry into an existing group: the group's document goes with it when there is
@@ -225,17 +223,6 @@ func (s *State) memberWritten(w *write, o outcome, versions []registry.Version) 
 		}
 		s.out = append(s.out, Report{Kind: Joined, Unit: -1, To: w.member.ID, Text: "incarnation " + w.member.Incarnation})
 	}
-}
-
-// farewell decides what becomes of the session when the member exits.
-func (s *State) farewell() (e Exit) {
-	e.Session = s.session
-	e.Doubt = s.doubt || s.joining // a write may land later
-	if s.joined {
-		t := s.cfg.Group.WithdrawTxn(s.cfg.Member, s.member)
-		e.Withdraw = &t
-	}
-	return e
 }
 
 // stop begins the leave.

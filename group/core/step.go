@@ -219,7 +219,10 @@ func (s *State) exit(err error) {
 	}
 	s.exited = true
 	s.batch = nil
-	e := s.farewell()
-	e.Err = err
+	e := Exit{Err: err, Session: s.session, Doubt: s.doubt || s.joining} // a write may land later
+	if s.joined {
+		t := s.cfg.Group.WithdrawTxn(s.cfg.Member, s.member)
+		e.Withdraw = &t
+	}
 	s.out = append(s.out, e)
 }

@@ -79,8 +79,8 @@ func (s *State) acquire(n int) {
 		s.claim(n, fmt.Sprintf("the store went back from epoch %d to %d", u.seen, o.Epoch), "")
 	case s.leaving || s.plan.targets[n] != s.cfg.Member || u.worker != none || s.finished(n):
 	case len(s.layout) != 0 && n >= len(s.layout): // it has not heard of the unit yet, and could not work on it
-	case !s.alive(o) && o.Member != "" && o.Member != s.cfg.Member && s.now < s.calmUntil:
-	case !s.alive(o):
+	case !s.view.Alive(*o) && o.Member != "" && o.Member != s.cfg.Member && s.now < s.calmUntil:
+	case !s.view.Alive(*o):
 		s.claim(n, s.whyFree(o), o.Member)
 	case s.unknown(o.Member):
 		// Of its owner nothing is known but that its session lives; a newer version may have written it.

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
@@ -66,8 +67,6 @@ func (s *State) checkMeta(m *protocol.Meta) error {
 	case s.everJoined && m.Life != s.life:
 		return fmt.Errorf("group %q was deleted while member %q was in it, and there is another one of its name, or the store went back to one: %w",
 			name, s.cfg.Member, registry.ErrNotFound)
-	case m.Format > 1:
-		return fmt.Errorf("group %q has format %d; this version knows up to 1: upgrade: %w", name, m.Format, registry.ErrExists)
 	case m.Topic != s.cfg.Topic:
 		return fmt.Errorf("group %q consumes topic %q, this member was started for %q: use another group name or delete the group: %w",
 			name, m.Topic, s.cfg.Topic, registry.ErrExists)
@@ -154,19 +153,10 @@ func (s *State) checkSelf() {
 	}
 }
 
-// alive reports whether the owner is a running member.
-func (s *State) alive(o *protocol.Owner) bool {
-	if o.Member == "" {
-		return false
-	}
-	i, ok := s.find(o.Member)
-	return ok && (s.view.Members[i].Unreadable || s.view.Members[i].Incarnation == o.Incarnation)
-}
-
 // unknown reports whether a live member's entry can't be read.
 func (s *State) unknown(id string) bool {
-	i, ok := s.find(id)
-	return ok && s.view.Members[i].Unreadable
+	m, _, _ := s.view.Member(id)
+	return m.Unreadable
 }
 
 // taker returns the index of a member that can be given units now.
@@ -179,14 +169,5 @@ func (s *State) taker(id string) (int, bool) {
 }
 
 func (s *State) paused(n int) bool {
-	c := &s.view.Control
-	if c.Paused {
-		return true
-	}
-	for _, p := range c.PausedUnits {
-		if p == n {
-			return true
-		}
-	}
-	return false
+	return s.view.Control.Paused || slices.Contains(s.view.Control.PausedUnits, n)
 }

@@ -51,12 +51,9 @@ func (g *Group) Seek(ctx context.Context, unit int, to Checkpoint, reason string
 // those checks fails: then nothing was done.
 func (g *Group) SeekWith(ctx context.Context, unit int, to Checkpoint, reason string, also registry.Txn) error {
 	for try := 1; ; try++ {
-		meta, metaEntry, err := g.meta(ctx)
+		meta, metaEntry, err := g.existing(ctx)
 		if err != nil {
-			return err
-		}
-		if metaEntry.Version == "" || meta.Deleting {
-			return fmt.Errorf("seek of unit %d: group %q: %w", unit, g.name, registry.ErrNotFound)
+			return fmt.Errorf("seek of unit %d: %w", unit, err)
 		}
 		if unit < 0 || unit >= meta.Units {
 			return fmt.Errorf("seek of unit %d: group %q has %d units: %w", unit, g.name, meta.Units, registry.ErrInvalid)
@@ -73,10 +70,11 @@ func (g *Group) SeekWith(ctx context.Context, unit int, to Checkpoint, reason st
 		if err != nil {
 			return err
 		}
-		o.Reason = reason
-		if o, err = follow(ctx, g.r, o.Epoch, o); err != nil {
+		now, err := g.r.Now(ctx)
+		if err != nil {
 			return err
 		}
+		o.After, o.Epoch, o.Since, o.Reason = o.Epoch, NextEpoch(o.Epoch, now), time.Now().UnixMilli(), reason
 		c, kept, err := g.keepOthers(ctx, unit, to)
 		if err != nil {
 			return err

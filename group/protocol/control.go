@@ -37,16 +37,11 @@ func (g *Group) Resume(ctx context.Context, by string, units ...int) error {
 func (g *Group) control(ctx context.Context, by string, change func(*Control)) error {
 	var sent []byte // with no reply
 	for {
-		meta, metaEntry, err := g.meta(ctx)
-		if err == nil && metaEntry.Version != "" {
-			g = g.Within(meta.Life) // and no later one of the name
-		}
-		if err == nil && (metaEntry.Version == "" || meta.Deleting) {
-			err = fmt.Errorf("group %q: %w", g.name, registry.ErrNotFound)
-		}
+		meta, metaEntry, err := g.existing(ctx)
 		if err != nil {
 			return err
 		}
+		g = g.Within(meta.Life) // and no later one of the name
 		var c Control
 		e, err := read(ctx, g.r, g.ControlKey(), &c)
 		switch {

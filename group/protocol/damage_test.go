@@ -78,7 +78,7 @@ func TestWhatCannotBeReadIsAnErrorWhereAllIsNeeded(t *testing.T) {
 		if _, err := f.g.Load(t.Context(), true); !errors.As(err, &damaged) || damaged.Unit != 1 || !errors.Is(err, fault.Corrupt) {
 			t.Errorf("%v; expected that unit 1 can't be read", err)
 		}
-		if _, err := f.g.Units(t.Context()); !errors.As(err, &damaged) {
+		if _, err := f.g.Load(t.Context(), true); !errors.As(err, &damaged) {
 			t.Errorf("%v; expected that unit 1 can't be read", err)
 		}
 		st, err := f.g.Survey(t.Context(), true)

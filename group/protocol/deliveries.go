@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"encoding/json"
+	"reflect"
 )
 
 // Deliveries is the delivery stats of a subscription's shard, for people: nothing is decided by it. It is true of
@@ -42,12 +43,9 @@ func (d *Deliveries) Same(o *Deliveries) bool {
 	if o != nil {
 		b = *o
 	}
-	same := same(a.HeldBack, b.HeldBack) && same(a.Endpoint, b.Endpoint)
-	a.At, a.HeldBack, a.Endpoint, b.At, b.HeldBack, b.Endpoint = 0, nil, nil, 0, nil, nil
-	return same && a == b
+	a.At, b.At = 0, 0
+	return reflect.DeepEqual(a, b)
 }
-
-func same[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // append adds it to the stored form of a checkpoint.
 func (d *Deliveries) append(b []byte) []byte {

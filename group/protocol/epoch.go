@@ -1,12 +1,5 @@
 package protocol
 
-import (
-	"context"
-	"time"
-
-	"github.com/ringfence/ringfence/registry"
-)
-
 // An epoch is a fencing token outside of the store too: receivers refuse deliveries under a lower one. So no
 // epoch may be given twice, not even by a store that went back, such as a restored backup. That is why an
 // epoch is not only higher than the stored one: it is at least the time, by the store's own clock, at which
@@ -20,10 +13,3 @@ const epochZero = 1_577_836_800_000
 // that went back has forgotten was given earlier, so it is lower. Epochs have gaps: Owner.After says which
 // one an epoch followed.
 func NextEpoch(last, now int64) int64 { return max(last+1, now-epochZero) }
-
-// follow completes the entry of an owner that comes after an epoch.
-func follow(ctx context.Context, r *registry.Registry, last int64, next Owner) (Owner, error) {
-	now, err := r.Now(ctx)
-	next.After, next.Since, next.Epoch = last, time.Now().UnixMilli(), NextEpoch(last, now)
-	return next, err
-}

@@ -126,7 +126,7 @@ func TestDeletedGroupsLeaveNothingAndOldGrantsAreFenced(t *testing.T) {
 		t.Fatalf("%d entries are left, the first %q", len(snap.Entries), snap.Entries[0].Key)
 	}
 	wantErr(t, a.Commit(ctx, grant, 8), registry.ErrFenced)
-	_, err = f.g.Units(ctx)
+	_, err = f.g.Meta(ctx)
 	wantErr(t, err, registry.ErrNotFound)
 }
 
@@ -157,10 +157,10 @@ func TestADeletionCutShortIsFinishedBeforeTheGroupIsMadeAnew(t *testing.T) {
 	}
 	_, err = f.g.EnsureMeta(ctx, protocol.Meta{Topic: "orders", Units: 5})
 	must(t, err)
-	units, err := f.g.Units(ctx)
+	st, err := f.g.Load(ctx, true)
 	must(t, err)
-	if len(units) != 5 || units[0].Owner.Epoch != 0 {
-		t.Fatalf("%d units, the first %+v: the old group shows through", len(units), units[0].Owner)
+	if len(st.Units) != 5 || st.Units[0].Owner.Epoch != 0 {
+		t.Fatalf("%d units, the first %+v: the old group shows through", len(st.Units), st.Units[0].Owner)
 	}
 	if names, err = protocol.ListGroups(ctx, f.h.Registry); err != nil || !slices.Equal(names, []string{"billing"}) {
 		t.Fatalf("groups %v, %v", names, err)

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -58,18 +59,17 @@ func (g *Group) FinishIn(ctx context.Context, tx any, grant Grant, member string
 
 // finish adds a record; false when it was finished already.
 func (c *Checkpoint) finish(f Finished) bool {
-	i := slices.IndexFunc(c.Positions, func(p Position) bool { return p.Storage == f.Storage && p.Partition == f.Partition })
-	if i < 0 {
-		i = len(c.Positions)
+	p := c.Position(f.Storage, f.Partition)
+	if p == nil {
 		c.Positions = append(c.Positions, Position{Storage: f.Storage, Partition: f.Partition, Next: f.Start})
+		p = &c.Positions[len(c.Positions)-1]
 	}
-	p := &c.Positions[i]
 	if f.Offset < p.Next || slices.ContainsFunc(p.Done, func(r Range) bool { return r[0] <= f.Offset && f.Offset < r[1] }) {
 		return false
 	}
 	p.Failing = slices.DeleteFunc(p.Failing, func(x Failing) bool { return x.Offset == f.Offset })
 	p.Done = append(p.Done, Range{f.From, f.To})
-	slices.SortFunc(p.Done, func(a, b Range) int { return int(min(1, max(-1, a[0]-b[0]))) })
+	slices.SortFunc(p.Done, func(a, b Range) int { return cmp.Compare(a[0], b[0]) })
 	merged := p.Done[:0]
 	for _, r := range p.Done {
 		switch k := len(merged) - 1; {

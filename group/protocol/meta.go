@@ -62,11 +62,16 @@ func (g *Group) EnsureMeta(ctx context.Context, want Meta) (Meta, error) {
 
 // Meta reads what the group consumes; ErrNotFound when it does not exist.
 func (g *Group) Meta(ctx context.Context) (Meta, error) {
+	m, _, err := g.existing(ctx)
+	return m, err
+}
+
+func (g *Group) existing(ctx context.Context) (Meta, registry.Entry, error) {
 	m, e, err := g.meta(ctx)
 	if err == nil && (e.Version == "" || m.Deleting) {
 		err = fmt.Errorf("group %q: %w", g.name, registry.ErrNotFound)
 	}
-	return m, err
+	return m, e, err
 }
 
 func (g *Group) meta(ctx context.Context) (Meta, registry.Entry, error) {
@@ -88,12 +93,9 @@ func (g *Group) Grow(ctx context.Context, units int) error {
 		return fmt.Errorf("group %q: %d units; at most %d are allowed: %w", g.name, units, MaxUnits, registry.ErrInvalid)
 	}
 	for {
-		m, e, err := g.meta(ctx)
+		m, e, err := g.existing(ctx)
 		if err != nil {
 			return err
-		}
-		if e.Version == "" || m.Deleting {
-			return fmt.Errorf("group %q: %w", g.name, registry.ErrNotFound)
 		}
 		if m.Units >= units {
 			return nil
@@ -157,7 +159,7 @@ func (g *Group) Delete(ctx context.Context) error {
 			case live > 0:
 				return fmt.Errorf("group %q has live members (%d, %q among them); stop them first: %w", g.name, live, member, registry.ErrConflict)
 			default:
-				if mark, err = g.mark(ctx, e, plan, meta); errors.Is(err, registry.ErrConflict) {
+				if mark, err = g.mark(ctx, e, meta, plan); errors.Is(err, registry.ErrConflict) {
 					continue
 				}
 			}
@@ -189,16 +191,11 @@ func (g *Group) Destroy(ctx context.Context) error {
 			} else if g.over(m) {
 				return nil
 			}
-			m.Deleting = true
-			e.Value = registry.Encode(m)
-			res, err := resolve(ctx, g.r, registry.Txn{Checks: []registry.Check{{Key: e.Key, Version: e.Version}}, Puts: []registry.Put{{Key: e.Key, Value: e.Value}}})
-			if errors.Is(res.Err, registry.ErrConflict) {
+			if e, err = g.mark(ctx, e, m); errors.Is(err, registry.ErrConflict) {
 				continue
-			}
-			if err = errors.Join(err, res.Err); err != nil {
+			} else if err != nil {
 				return err
 			}
-			e.Version = res.Versions[0]
 		}
 		if done, err := g.sweep(ctx, e); err != nil || done {
 			return err
@@ -207,12 +204,13 @@ func (g *Group) Destroy(ctx context.Context) error {
 	return fmt.Errorf("group %q was changed while it was being deleted; try again: %w", g.name, registry.ErrConflict)
 }
 
-// mark marks a group as deleted. Members that came since plan was read have written another plan:
-// an old decision to delete does not take their work.
-func (g *Group) mark(ctx context.Context, e registry.Entry, plan registry.Check, meta Meta) (registry.Entry, error) {
+// mark marks a group as deleted, with a check of the plan that the decision was made on: members that came since have
+// written another one, and an old decision to delete does not take their work.
+func (g *Group) mark(ctx context.Context, e registry.Entry, meta Meta, plan ...registry.Check) (registry.Entry, error) {
 	meta.Deleting = true
-	e.Value = registry.Encode(meta)
-	res, err := resolve(ctx, g.r, registry.Txn{Checks: []registry.Check{{Key: e.Key, Version: e.Version}, plan}, Puts: []registry.Put{{Key: e.Key, Value: e.Value}}})
+	t := g.MetaTxn(meta, e.Version, plan...)
+	e.Value = t.Puts[0].Value
+	res, err := resolve(ctx, g.r, t)
 	if err = errors.Join(err, res.Err); err == nil {
 		e.Version = res.Versions[0]
 	}

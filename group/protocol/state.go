@@ -14,7 +14,7 @@ type State struct {
 	Time              int64 // the store's time of day, Unix ms
 	Meta              *Meta // nil: the group does not exist
 	MetaVersion       registry.Version
-	Members           []Member
+	Members           []Member // live ones, by ID
 	MemberVersions    []registry.Version
 	Static            []StaticMember
 	Units             []Unit // Meta.Units of them; without checkpoints unless asked for
@@ -174,12 +174,11 @@ func (st *State) Unit(n int) *Unit {
 
 // Member returns the live member of that ID and the version of its entry.
 func (st *State) Member(id string) (Member, registry.Version, bool) {
-	for i, m := range st.Members {
-		if m.ID == id {
-			return m, st.MemberVersions[i], true
-		}
+	i, ok := slices.BinarySearchFunc(st.Members, id, func(m Member, id string) int { return strings.Compare(m.ID, id) })
+	if !ok {
+		return Member{}, "", false
 	}
-	return Member{}, "", false
+	return st.Members[i], st.MemberVersions[i], true
 }
 
 // Alive reports whether an owner is a live member, in the same incarnation.

@@ -79,15 +79,6 @@ func (g *Group) Unit(ctx context.Context, unit int) (Unit, error) {
 	return u, nil
 }
 
-// Units reads all units with their checkpoints; ErrNotFound when the group does not exist.
-func (g *Group) Units(ctx context.Context) ([]Unit, error) {
-	st, err := g.load(ctx, true)
-	if err != nil {
-		return nil, err
-	}
-	return st.Units, nil
-}
-
 // ActiveMembers lists the members with live sessions, by ID.
 func (g *Group) ActiveMembers(ctx context.Context) ([]Member, error) {
 	snap, err := g.r.List(ctx, g.WatchPrefix()+"members/")
@@ -103,15 +94,6 @@ func (g *Group) ActiveMembers(ctx context.Context) ([]Member, error) {
 		out = append(out, m)
 	}
 	return out, nil
-}
-
-// load is Load of a group that has to exist.
-func (g *Group) load(ctx context.Context, checkpoints bool) (*State, error) {
-	st, err := g.Load(ctx, checkpoints)
-	if err == nil && st.Meta == nil {
-		err = fmt.Errorf("group %q: %w", g.name, registry.ErrNotFound)
-	}
-	return st, err
 }
 
 func unitOf(key string) (int, error) {

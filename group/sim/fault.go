@@ -220,20 +220,16 @@ func (w *world) control() {
 	if w.store.down {
 		return
 	}
-	var c protocol.Control
+	var units []int // all
 	if w.chance(3) {
-		c.PausedUnits = []int{w.rng.IntN(w.plan.units)}
+		units = []int{w.rng.IntN(w.plan.units)}
 	}
-	w.operate("pause", true, func(g *protocol.Group) error { return g.Pause(context.Background(), "sim", c.PausedUnits...) })
+	w.operate("pause", true, func(g *protocol.Group) error { return g.Pause(context.Background(), "sim", units...) })
 	w.later(w.upTo(3*time.Second), func() {
 		if !w.store.down && !w.heals {
 			w.operate("resume", true, func(g *protocol.Group) error { return g.Resume(context.Background(), "sim") })
 		}
 	})
-}
-
-func (w *world) setControl(c protocol.Control) {
-	w.store.apply(nil, &registry.Txn{Puts: []registry.Put{{Key: w.store.control, Value: registry.Encode(c)}}})
 }
 
 // heal ends all faults. If no process is left, one is started.
@@ -254,7 +250,7 @@ func (w *world) heal() {
 		staying = staying || n.up() && !n.leaving && !w.startedAgain(n)
 	}
 	if _, ok := w.store.entries[w.store.control]; ok {
-		w.setControl(protocol.Control{})
+		w.store.apply(nil, &registry.Txn{Puts: []registry.Put{{Key: w.store.control, Value: registry.Encode(protocol.Control{})}}})
 	}
 	if !staying || w.plan.has[Deletion] { // a member that has not noticed yet that the group was deleted goes too
 		w.newNode("")

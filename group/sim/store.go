@@ -104,7 +104,7 @@ func (s *store) put(p registry.Put) registry.Version {
 		}
 	}
 	s.replace(s.entries[p.Key].version)
-	s.entries[p.Key] = entryDoc{doc: decode(p), version: version, session: p.Session}
+	s.entries[p.Key] = entryDoc{doc: decoders[kindOf(p.Key)](p), version: version, session: p.Session}
 	return version
 }
 
@@ -117,11 +117,7 @@ func (s *store) remove(key string) {
 	if key == s.meta {
 		s.deleted++
 	}
-	if kind := kindOf(key); kind == "owners" || kind == "checkpoints" { // all begins anew, also for the checker
-		n := slices.Index(s.owners, key)
-		if kind == "checkpoints" {
-			n = slices.Index(s.checkpoints, key)
-		}
+	if n := max(slices.Index(s.owners, key), slices.Index(s.checkpoints, key)); n >= 0 { // all begins anew, also for the checker
 		s.w.tell(history.Event{Kind: history.Rollback, Unit: n, Partition: n, Positions: s.w.units[n].begin()})
 	}
 	if list := s.listOf(key); list != nil {
@@ -132,7 +128,7 @@ func (s *store) remove(key string) {
 }
 
 func (s *store) listOf(key string) *[]string {
-	switch kind := kindOf(key); kind {
+	switch kindOf(key) {
 	case "members":
 		return &s.members
 	case "static":
@@ -150,24 +146,11 @@ func kindOf(key string) string {
 	return parts[2]
 }
 
-func decode(p registry.Put) any {
-	switch kindOf(p.Key) {
-	case "meta":
-		return into[protocol.Meta](p)
-	case "members":
-		return into[protocol.Member](p)
-	case "static":
-		return into[protocol.StaticMember](p)
-	case "owners":
-		return into[protocol.Owner](p)
-	case "assignment":
-		return into[protocol.Assignment](p)
-	case "control":
-		return into[protocol.Control](p)
-	case "checkpoints":
-		return into[protocol.Checkpoint](p)
-	}
-	panic("sim: a write to the unexpected key " + p.Key)
+// decoders are by kind of key.
+var decoders = map[string]func(registry.Put) any{
+	"meta": into[protocol.Meta], "members": into[protocol.Member], "static": into[protocol.StaticMember],
+	"owners": into[protocol.Owner], "assignment": into[protocol.Assignment], "control": into[protocol.Control],
+	"checkpoints": into[protocol.Checkpoint],
 }
 
 // doc is the document of a key; the zero one when there is none.
@@ -176,7 +159,7 @@ func doc[T any](s *store, key string) T {
 	return d
 }
 
-func into[T any](p registry.Put) T {
+func into[T any](p registry.Put) any {
 	var doc T
 	if err := json.Unmarshal(p.Value, &doc); err != nil {
 		panic(fmt.Sprintf("sim: key %s: %v", p.Key, err))

@@ -1,10 +1,11 @@
 package sim
 
 import (
-	"container/heap"
+	"cmp"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/ringfence/ringfence/group/protocol"
@@ -21,7 +22,7 @@ type world struct {
 	plan   scenario
 	rng    *rand.Rand
 	now    time.Duration
-	queue  queue
+	queue  []entry // the next one last
 	steps  int
 	outrun int // workers that met a higher epoch than theirs
 	seq    uint64
@@ -114,11 +115,13 @@ func (w *world) until(end time.Duration, done func() bool) bool {
 			}
 			next = w.now + glance
 		}
-		if len(w.queue) == 0 || w.queue[0].at > end {
+		last := len(w.queue) - 1
+		if last < 0 || w.queue[last].at > end {
 			w.now = end
 			return done()
 		}
-		e, _ := heap.Pop(&w.queue).(entry)
+		e := w.queue[last]
+		w.queue = slices.Delete(w.queue, last, last+1)
 		w.now = e.at
 		w.mix(uint64(e.at), e.seq)
 		if w.steps++; w.steps > maxSteps {
@@ -132,7 +135,8 @@ func (w *world) until(end time.Duration, done func() bool) bool {
 // later runs f after a while. Things that happen at the same moment happen in the order asked for.
 func (w *world) later(d time.Duration, f func()) {
 	w.seq++
-	heap.Push(&w.queue, entry{at: w.now + d, seq: w.seq, do: f})
+	i, _ := slices.BinarySearchFunc(w.queue, w.now+d, func(e entry, at time.Duration) int { return cmp.Compare(at, e.at) })
+	w.queue = slices.Insert(w.queue, i, entry{at: w.now + d, seq: w.seq, do: f})
 }
 
 // tell gives an event to the checker.
@@ -177,28 +181,4 @@ type entry struct {
 	at  time.Duration
 	seq uint64
 	do  func()
-}
-
-// queue is a heap in the order of time.
-type queue []entry
-
-func (q queue) Len() int      { return len(q) }
-func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q queue) Less(i, j int) bool {
-	if q[i].at != q[j].at {
-		return q[i].at < q[j].at
-	}
-	return q[i].seq < q[j].seq
-}
-func (q *queue) Push(x any) {
-	e, _ := x.(entry)
-	*q = append(*q, e)
-}
-
-func (q *queue) Pop() any {
-	last := len(*q) - 1
-	e := (*q)[last]
-	(*q)[last].do = nil
-	*q = (*q)[:last]
-	return e
 }
