@@ -36,7 +36,7 @@ func (c *Groups) Alter(ctx context.Context, name string, r topic.Retention, o Al
 	if o.DryRun {
 		return change, nil
 	}
-	if _, err := c.Topics.Catalog().AlterFrom(ctx, name, o.Life, o.From, r); err != nil {
+	if _, err := c.Topics.Catalog().Alter(ctx, name, o.Life, o.From, r); err != nil {
 		return nil, err
 	}
 	change.Done = true

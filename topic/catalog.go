@@ -2,7 +2,6 @@ package topic
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -135,11 +134,8 @@ func (c *Catalog) finishCreate(ctx context.Context, doc *Document, version regis
 
 // Get returns the definition of a topic.
 func (c *Catalog) Get(ctx context.Context, name string) (*Document, error) {
-	doc, _, err := c.ready(ctx, name, "")
-	if err != nil {
-		return nil, err
-	}
-	return doc.visible(), nil
+	doc, _, err := c.Defined(ctx, name)
+	return doc, err
 }
 
 // Defined is Get, with a check that holds while the definition stays the same.
@@ -335,13 +331,9 @@ func (c *Catalog) store(ctx context.Context, doc *Document, version registry.Ver
 // put is store, and returns the new version.
 func (c *Catalog) put(ctx context.Context, doc *Document, version registry.Version) (registry.Version, error) {
 	doc.Format = format
-	value, err := json.Marshal(doc)
-	if err != nil {
-		return "", fmt.Errorf("topic %q: %w", doc.Name, err)
-	}
 	versions, err := c.reg.Txn(ctx, registry.Txn{
 		Checks: []registry.Check{{Key: prefix + doc.Name, Version: version}},
-		Puts:   []registry.Put{{Key: prefix + doc.Name, Value: value}},
+		Puts:   []registry.Put{{Key: prefix + doc.Name, Value: registry.Encode(doc)}},
 	})
 	if errors.Is(err, fault.Unknown) && ctx.Err() == nil {
 		err = fmt.Errorf("topic %q: %w: %w", doc.Name, fault.Conflict, err)

@@ -271,7 +271,10 @@ func TestADefinitionUnderAnotherNameIsNamedAndSkipped(t *testing.T) {
 		"open":   func() error { _, err := s.catalog.Open(t.Context(), "b"); return err },
 		"get":    func() error { _, err := s.catalog.Get(t.Context(), "b"); return err },
 		"create": func() error { return s.catalog.Create(t.Context(), "b", topic.Config{Partitions: 1}) },
-		"alter":  func() error { _, err := s.catalog.Alter(t.Context(), "b", topic.Retention{Bytes: 1}); return err },
+		"alter": func() error {
+			_, err := s.catalog.Alter(t.Context(), "b", "", nil, topic.Retention{Bytes: 1})
+			return err
+		},
 		"delete": func() error { return s.catalog.Delete(t.Context(), "b", "") },
 	} {
 		if err := f(); !errors.Is(err, fault.Corrupt) || !strings.Contains(err.Error(), `"topics/b"`) {

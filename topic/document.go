@@ -4,14 +4,13 @@
 package topic
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/ringfence/ringfence/commitlog"
-	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
@@ -30,8 +29,7 @@ const format = 1 // of a definition
 // lets the next process finish what a crash interrupted.
 type State string
 
-// The states. Creation and deletion touch two stores, so the next process finishes what a crash has
-// interrupted.
+// The states.
 const (
 	Creating State = "creating"
 	Ready    State = "ready"
@@ -99,12 +97,7 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.Router == "" {
-		c.Router = Modulo
-	}
-	if c.Hash == "" {
-		c.Hash = XXHash64
-	}
+	c.Router, c.Hash = cmp.Or(c.Router, Modulo), cmp.Or(c.Hash, XXHash64)
 	return c
 }
 
@@ -115,10 +108,7 @@ func (c Config) Validate(name string) error {
 	if c.Router == RangeRouter && c.Hash == Murmur2 {
 		errs = append(errs, fmt.Errorf("topic %.40q: router range needs a hash of 64 bits and murmur2 has 31: use router modulo, or another hash: %w", name, fault.Invalid))
 	}
-	if c.Partitions < 1 || c.Partitions > commitlog.MaxPartitions {
-		errs = append(errs, fmt.Errorf("topic %.40q: %d partitions; expected 1 to %d: %w", name, c.Partitions, commitlog.MaxPartitions, fault.Invalid))
-	}
-	errs = append(errs, c.Retention().Validate(name))
+	errs = append(errs, checkPartitions(name, c.Partitions), c.Retention().Validate(name))
 	if c.Life != "" {
 		errs = append(errs, checkLife(c.Life))
 	}
@@ -155,13 +145,11 @@ func CheckName(name string) error {
 
 // CheckPublic is ErrConflict for an internal topic: its owner knows its records by their places, so no
 // other may write to it, grow it, drop from it, or move it away.
-func (d *Document) CheckPublic() error { return internal(d.Name, d.Internal) }
-
-func internal(name, owner string) error {
-	if owner == "" {
+func (d *Document) CheckPublic() error {
+	if d.Internal == "" {
 		return nil
 	}
-	return fmt.Errorf("topic %q is a part of %s, and nothing else writes to it or changes it: %w", name, owner, fault.Conflict)
+	return fmt.Errorf("topic %q is a part of %s, and nothing else writes to it or changes it: %w", d.Name, d.Internal, fault.Conflict)
 }
 
 func (d *Document) same(c Config) bool {
@@ -185,37 +173,11 @@ func decode(key string, value []byte) (*Document, error) {
 	if d.Format > format { // then its other fields may mean something else
 		return nil, fmt.Errorf("registry key %q: a topic definition of format %d; this version reads format %d: %w", key, d.Format, format, fault.Newer)
 	}
-	if err != nil || d.Format < format {
-		return nil, fmt.Errorf("registry key %q: expected a topic definition of format %d: %w", key, format, errors.Join(fault.Corrupt, err))
+	if err == nil {
+		err = d.check(key)
 	}
-	if prefix+d.Name != key { // what is stored for it would come to another key
-		return nil, fmt.Errorf("registry key %q: the definition of a topic that is called %.*q: %w", key, MaxNameBytes, d.Name, fault.Corrupt)
-	}
-	if err := checkLife(d.Life); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("registry key %q: %w: %w", key, fault.Corrupt, err)
-	}
-	if len(d.Storage) == 0 || d.Produce < 0 || d.Produce >= len(d.Storage) {
-		return nil, fmt.Errorf("registry key %q: a topic with %d storage topics and produce pointer %d: %w", key, len(d.Storage), d.Produce, fault.Corrupt)
-	}
-	for i, st := range d.Storage {
-		if st.Retired && (i >= d.Produce || i > 0 && !d.Storage[i-1].Retired) || st.Clearing && !st.Retired {
-			return nil, fmt.Errorf("registry key %q: storage topic %d is retired, and not one before it or the one that takes new records: %w", key, i, fault.Corrupt)
-		}
-		if st.Partitions < 1 || st.Partitions > commitlog.MaxPartitions || st.K < 1 || st.Partitions%st.K != 0 {
-			return nil, fmt.Errorf("registry key %q: storage topic %d with %d partitions and K %d: %w", key, i, st.Partitions, st.K, fault.Corrupt)
-		}
-		if len(st.Ends) > st.Partitions || slices.ContainsFunc(st.Ends, func(end int64) bool { return end < 0 }) {
-			return nil, fmt.Errorf("registry key %q: storage topic %d of %d partitions ends at %v: %w", key, i, st.Partitions, st.Ends, fault.Corrupt)
-		}
-	}
-	if err := d.checkSequence(); err != nil {
-		return nil, fmt.Errorf("registry key %q: %w", key, err)
-	}
-	if n := d.Units(); n > protocol.MaxUnits {
-		return nil, fmt.Errorf("registry key %q: a topic of %d partitions in %d storage topics; at most %d are allowed: %w", key, n, len(d.Storage), protocol.MaxUnits, fault.Corrupt)
-	}
-	if len(d.Internal) > maxInternalBytes {
-		return nil, fmt.Errorf("registry key %q: a part of something whose name has %d bytes; at most %d are allowed: %w", key, len(d.Internal), maxInternalBytes, fault.Corrupt)
 	}
 	if err := errors.Join(d.Router.validate(), d.Hash.validate()); err != nil {
 		return nil, fmt.Errorf("registry key %q: %w", key, err)

@@ -17,8 +17,11 @@ const (
 	resumeAfter = time.Second
 )
 
-// follow is Topic.Follow.
-func follow(ctx context.Context, t *Topic, logger *slog.Logger, changed func()) error {
+// Follow refreshes the topic whenever its definition changes, and calls changed after it and once at the
+// beginning, until ctx ends. It finishes interrupted switches. It logs when it can't refresh, and when
+// it can again. It ends before ctx, with ErrConflict when the topic was moved to another log, and with
+// ErrAnotherLife when another one has its name.
+func (t *Topic) Follow(ctx context.Context, logger *slog.Logger, changed func()) error {
 	var told *view // what changed was called for
 	lost := false
 	for ctx.Err() == nil {
@@ -45,7 +48,10 @@ func follow(ctx context.Context, t *Topic, logger *slog.Logger, changed func()) 
 			lost = true
 			logger.Warn("the definition of the topic can't be followed: changes are not heard of", "topic", t.name, "error", err)
 		}
-		rest(ctx, followRetry)
+		select {
+		case <-time.After(followRetry):
+		case <-ctx.Done():
+		}
 	}
 	return nil
 }
@@ -65,26 +71,15 @@ func (t *Topic) heed(ctx context.Context, hints <-chan struct{}, look func()) er
 		if doc := t.Document(); doc.Switching || doc.Altering || doc.Clearing() {
 			wait = resumeAfter
 		}
-		timer := time.NewTimer(wait)
 		select {
 		case _, ok := <-hints:
-			timer.Stop()
 			if !ok {
 				return nil
 			}
-		case <-timer.C:
+		case <-time.After(wait):
 			if err := t.catalog.Resume(ctx, t.name, t.Document().Life); err != nil {
 				return err
 			}
 		}
-	}
-}
-
-func rest(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }

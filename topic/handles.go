@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/ringfence/ringfence/internal/fault"
@@ -32,17 +34,14 @@ func (h *Handles) Catalog() *Catalog { return h.catalog }
 // Close closes all; after that, opening a topic is fault.Closed.
 func (h *Handles) Close() error {
 	h.mu.Lock()
-	all := h.ended
-	for _, t := range h.topics {
-		all = append(all, t)
-	}
+	all := slices.AppendSeq(h.ended, maps.Values(h.topics))
 	h.topics, h.ended, h.closed = nil, nil, true
 	h.mu.Unlock()
-	var errs []error
+	var err error
 	for _, t := range all {
-		errs = append(errs, t.Close())
+		err = errors.Join(err, t.Close())
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // Open returns the handle of a topic. Its definition may be older than what is stored, see Current.

@@ -107,7 +107,7 @@ func (t *Topic) move(g *generation) {
 		err = errors.Join(err, fmt.Errorf("topic %q: %w", t.name, fault.Closed))
 	}
 	// No lock: nothing is in flight, so nothing more is refused.
-	byTicket(g.refused)
+	slices.SortStableFunc(g.refused, func(a, b *message) int { return int(int64(a.ticket - b.ticket)) }) // as they came
 	next := newGeneration(v)
 	next.inflight.Add(1) // keeps it from being drained until all of this is in it
 	t.forward(next, g.refused, err)
@@ -146,11 +146,6 @@ func (t *Topic) forward(next *generation, messages []*message, err error) {
 		}
 		m.append(t.life, next, ticket)
 	}
-}
-
-// byTicket sorts messages in the order in which they came.
-func byTicket(messages []*message) {
-	slices.SortStableFunc(messages, func(a, b *message) int { return int(int64(a.ticket - b.ticket)) })
 }
 
 // past finds the view in which the pointer is past the generation, and finishes the switch for that

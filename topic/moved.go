@@ -1,6 +1,7 @@
 package topic
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,10 +21,7 @@ func (d *Document) CheckHere() error {
 	if d.Moved == nil {
 		return nil
 	}
-	to, what := d.Moved.To, "was"
-	if to == "" {
-		to = "another log"
-	}
+	to, what := cmp.Or(d.Moved.To, "another log"), "was"
 	if !d.Moved.Done {
 		what = "is being"
 	}

@@ -1,6 +1,7 @@
 package topic
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,10 +27,7 @@ func (p Parts) Check(d *Document) error {
 	if p.owner != "" && d.Internal == p.owner {
 		return nil
 	}
-	whose := "its users"
-	if d.Internal != "" {
-		whose = d.Internal
-	}
+	whose := cmp.Or(d.Internal, "its users")
 	return fmt.Errorf("topic %q is no part of %s, but of %.*q: %w", d.Name, p.owner, maxInternalBytes, whose, ErrNotPart)
 }
 

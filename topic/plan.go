@@ -41,7 +41,7 @@ func (d *Document) PlanAdd(partitions int, shards []int) (*api.TopicPlan, error)
 	if base := last.Partitions / last.K; partitions%base != 0 && d.Router == Modulo {
 		warn(p, "%d partitions are no multiple of %d, with which the growth began: K begins again at 1, and a new partition waits for up to %d of the %d before", partitions, base, p.Parents, last.Partitions)
 	}
-	if !recommended(partitions) {
+	if partitions > 3 && partitions%4 != 0 && partitions%6 != 0 { // the usual numbers of members can't share them evenly
 		warn(p, "%d partitions share out badly; 1, 2, 3 and multiples of 4 or 6 are better", partitions)
 	}
 	return p, nil
@@ -113,9 +113,6 @@ func (d *Document) remedy(shards int, from, to Storage) string {
 	return fmt.Sprintf("choose a number of shards that divides %d, with which the growth began%s, or create a topic with the range router, which keeps every number of shards that divides the partitions",
 		base, multiple)
 }
-
-// recommended reports whether the usual numbers of members can share so many partitions evenly.
-func recommended(n int) bool { return n <= 3 || n%4 == 0 || n%6 == 0 }
 
 // Shard is the shard that owns a partition.
 func Shard(p, partitions, shards int) int { return ((p+1)*shards - 1) / partitions }

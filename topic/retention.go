@@ -63,14 +63,9 @@ func (d *Document) setRetention(r Retention, before *Retention) {
 // Ensure or consumer finishes it. When the log refuses the retention for good, all goes back to the
 // one before, in the same way, and the error is the refusal.
 //
-// Of two at the same time the later one wins. ErrNotFound for an unknown topic.
-func (c *Catalog) Alter(ctx context.Context, name string, r Retention) (*Document, error) {
-	return c.AlterFrom(ctx, name, "", nil, r)
-}
-
-// AlterFrom is Alter of one topic ID, unless that is "", and of a topic with the retention from, unless
-// that is nil: ErrConflict when it has another by now.
-func (c *Catalog) AlterFrom(ctx context.Context, name, life string, from *Retention, r Retention) (*Document, error) {
+// It alters one topic ID, unless that is "", and a topic with the retention from, unless that is nil: ErrConflict
+// when it has another by now. Of two at the same time the later one wins. ErrNotFound for an unknown topic.
+func (c *Catalog) Alter(ctx context.Context, name, life string, from *Retention, r Retention) (*Document, error) {
 	if err := r.Validate(name); err != nil {
 		return nil, err
 	}

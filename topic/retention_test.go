@@ -64,12 +64,12 @@ func TestTheLaterOfTwoRetentionsIsInForceEverywhere(t *testing.T) {
 	changes := 0
 	log.before = func(driver.TopicConfig) error {
 		if changes++; changes == 1 {
-			_, err := c.Alter(t.Context(), "t", later)
+			_, err := c.Alter(t.Context(), "t", "", nil, later)
 			return err
 		}
 		return nil
 	}
-	_, err := c.Alter(t.Context(), "t", topic.Retention{Bytes: 1000})
+	_, err := c.Alter(t.Context(), "t", "", nil, topic.Retention{Bytes: 1000})
 	must(t, err)
 	wantRetention(t, log, c, later)
 }
@@ -82,7 +82,7 @@ func TestAChangeOfTheRetentionThatWasCutOffIsFinished(t *testing.T) {
 		"resume": func(c *topic.Catalog) error { return c.Resume(t.Context(), "t", "") },
 		"create": func(c *topic.Catalog) error { return c.Create(t.Context(), "t", topic.Config{Partitions: 1}) },
 		"alter": func(c *topic.Catalog) error {
-			_, err := c.Alter(t.Context(), "t", want)
+			_, err := c.Alter(t.Context(), "t", "", nil, want)
 			return err
 		},
 	} {
@@ -95,7 +95,7 @@ func TestAChangeOfTheRetentionThatWasCutOffIsFinished(t *testing.T) {
 				}
 				return nil
 			}
-			if _, err := c.Alter(t.Context(), "t", want); !errors.Is(err, cut) {
+			if _, err := c.Alter(t.Context(), "t", "", nil, want); !errors.Is(err, cut) {
 				t.Fatalf("the change gives %v; want it cut off", err)
 			}
 			must(t, finish(c))
@@ -109,7 +109,7 @@ func TestAStorageTopicThatIsBeingAddedGetsTheNewRetention(t *testing.T) {
 	t.Parallel()
 	log, c := altered(t)
 	want := topic.Retention{Bytes: 3000}
-	_, err := c.Alter(t.Context(), "t", want)
+	_, err := c.Alter(t.Context(), "t", "", nil, want)
 	must(t, err)
 	_, err = c.AddStorage(t.Context(), "t", 4)
 	must(t, err)
@@ -183,7 +183,7 @@ func TestARetentionThatTheLogRefusesLeadsBackToTheOneBefore(t *testing.T) {
 				if n != 1 {
 					return nil
 				}
-				if _, err := c.Alter(t.Context(), "t", later); err != nil {
+				if _, err := c.Alter(t.Context(), "t", "", nil, later); err != nil {
 					t.Error(err)
 				}
 				return refusal
@@ -193,14 +193,14 @@ func TestARetentionThatTheLogRefusesLeadsBackToTheOneBefore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			log, c := altered(t)
-			_, err := c.Alter(t.Context(), "t", old)
+			_, err := c.Alter(t.Context(), "t", "", nil, old)
 			must(t, err)
 			changes, answer := 0, test.log(c)
 			log.before = func(config driver.TopicConfig) error {
 				changes++
 				return answer(changes, config)
 			}
-			if _, err := c.Alter(t.Context(), "t", large); !errors.Is(err, test.err) {
+			if _, err := c.Alter(t.Context(), "t", "", nil, large); !errors.Is(err, test.err) {
 				t.Errorf("the change gives %v; want %v", err, test.err)
 			}
 			if test.finish {

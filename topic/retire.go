@@ -262,14 +262,9 @@ func (d *Document) neededBy(storage int, group string, st *protocol.State) (why 
 		if end == 0 || n >= len(st.Units) {
 			continue
 		}
-		u := &st.Units[n]
-		at := int64(-1)
-		if u.Checkpoint != nil {
-			for _, pos := range u.Checkpoint.Positions {
-				if pos.Storage == storage && pos.Partition == p {
-					at = pos.Next
-				}
-			}
+		u, at := &st.Units[n], int64(-1)
+		if pos := u.Checkpoint.Position(storage, p); pos != nil {
+			at = pos.Next
 		}
 		switch {
 		case at >= end && end > 0:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -51,7 +50,7 @@ var ErrRetired = fmt.Errorf("it was retired, as all groups had finished it and n
 // Open opens a topic to produce and consume. The first producer that meets an interrupted switch
 // finishes it.
 func (c *Catalog) Open(ctx context.Context, name string) (*Topic, error) {
-	t := &Topic{catalog: c, name: name}
+	t := &Topic{catalog: c, name: name, retired: map[int]*commitlog.Topic{}}
 	t.life, t.end = context.WithCancel(context.Background())
 	v, _, err := t.look(ctx, &view{})
 	if err != nil {
@@ -163,9 +162,6 @@ func (t *Topic) adopt(old, v *view) (bool, error) {
 	}
 	for i, st := range old.storage {
 		if st != nil && v.storage[i] == nil {
-			if t.retired == nil {
-				t.retired = map[int]*commitlog.Topic{}
-			}
 			t.retired[i] = st
 		}
 	}
@@ -185,14 +181,6 @@ func (t *Topic) release() {
 	}
 	t.mu.Unlock()
 	_ = closeAll(nil, over) // nothing of ours is in them
-}
-
-// Follow refreshes the topic whenever its definition changes, and calls changed after it and once at the
-// beginning, until ctx ends. It finishes interrupted switches. It logs when it can't refresh, and when
-// it can again. It ends before ctx, with ErrConflict when the topic was moved to another log, and with
-// ErrAnotherLife when another one has its name.
-func (t *Topic) Follow(ctx context.Context, logger *slog.Logger, changed func()) error {
-	return follow(ctx, t, logger, changed)
 }
 
 // Document returns the definition last seen; it must not be changed.
