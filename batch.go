@@ -1,6 +1,7 @@
 package ringfence
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,12 +36,7 @@ type batching struct {
 
 // check returns it with its defaults, or what is wrong.
 func (b batching) check(what string) (batching, error) {
-	if b.size == 0 {
-		b.size = defaultBatch
-	}
-	if b.atOnce == 0 {
-		b.atOnce = 1
-	}
+	b.size, b.atOnce = cmp.Or(b.size, defaultBatch), cmp.Or(b.atOnce, 1)
 	var errs []error
 	if b.size < 0 || b.atOnce < 0 || b.size > mostBatched || b.atOnce > mostBatched || b.size*(b.atOnce+1) > mostBatched {
 		errs = append(errs, fmt.Errorf("%s: a BatchSize of %d with a Concurrency of %d; expected BatchSize × (Concurrency + 1) of at most %d: %w", what, b.size, b.atOnce, mostBatched, ErrInvalid))

@@ -65,9 +65,5 @@ func (c *Client) ProduceAsync(ctx context.Context, topicName string, m Message, 
 	if o.Partition != nil {
 		partition = *o.Partition
 	}
-	var as *topic.ProduceOptions
-	if o.Producer.ID != 0 {
-		as = &topic.ProduceOptions{Producer: o.Producer, Home: o.Home}
-	}
-	t.ProduceAsync(ctx, partition, record(&m), as, done)
+	t.ProduceAsync(ctx, partition, record(&m), &topic.ProduceOptions{Producer: o.Producer, Home: o.Home}, done)
 }

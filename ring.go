@@ -1,6 +1,7 @@
 package ringfence
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -37,14 +38,10 @@ type RingOptions struct {
 // slots; what the store says otherwise.
 func (c *Client) JoinRing(ctx context.Context, name string, opts *RingOptions) (*ring.Ring, error) {
 	o := orDefault(opts)
-	cfg := ring.Config{
-		Registry: c.reg, Name: name, Member: o.Member, Incarnation: o.Incarnation,
+	return ring.Join(ctx, ring.Config{
+		Registry: c.reg, Name: name, Member: cmp.Or(o.Member, group.NewMember()), Incarnation: o.Incarnation,
 		Mode: o.Mode, Slots: o.Slots, TTL: o.TTL, Drain: o.Drain, Events: o.Events, Logger: c.logger,
-	}
-	if cfg.Member == "" {
-		cfg.Member = group.NewMember()
-	}
-	return ring.Join(ctx, cfg)
+	})
 }
 
 // OpenRegistry opens only the coordination store that c names, for programs that use a ring and

@@ -23,7 +23,12 @@ type DeadLetter struct {
 }
 
 // KeyText is the key, or "" for none.
-func (d *DeadLetter) KeyText() string { return textOf(d.Key) }
+func (d *DeadLetter) KeyText() string {
+	if d.Key == nil {
+		return ""
+	}
+	return *d.Key
+}
 
 // DeadLetterStatus says what holds a record back, or what was decided about it.
 type DeadLetterStatus string
@@ -60,11 +65,4 @@ type DeadLetterOrder struct {
 	Order        string `json:"order"` // redrive, skip, discard or edit
 	Records      int    `json:"records"`
 	DryRun       bool   `json:"dry_run,omitempty"`
-}
-
-func textOf(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }

@@ -1,5 +1,7 @@
 package api
 
+import "slices"
+
 // Subscription is the definition of a subscription.
 type Subscription struct {
 	Name        string           `json:"name"`
@@ -111,12 +113,7 @@ func (s *Subscription) Group() string { return s.Set().Group }
 
 // Changing says whether a reshard or a reset is under way.
 func (s *Subscription) Changing() bool {
-	for _, set := range s.Sets {
-		if set.State == "making" || set.State == "closing" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Sets, func(set ShardSet) bool { return set.State == "making" || set.State == "closing" })
 }
 
 // Closing is the set whose shards are to end; false: there is none.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -103,16 +104,9 @@ func (o *observer) List(ctx context.Context, prefix string) (driver.Snapshot, er
 		if json.Unmarshal(e.Value, &owner) != nil || !o.isNews(unit, owner) {
 			continue
 		}
-		from, err := o.positions(ctx, unit, owner.Epoch)
-		if err != nil {
+		if err := o.owned(ctx, began, unit, &owner, nil); err != nil {
 			return driver.Snapshot{}, err
 		}
-		o.tell(history.Event{
-			Kind: history.Owned, Began: began, Member: owner.Member, Incarnation: owner.Incarnation,
-			Unit: unit, Epoch: owner.Epoch, After: owner.After, Positions: from, Reason: owner.Reason,
-			Handoff: isClean(&owner),
-		})
-		o.knows(unit, owner)
 	}
 	return snap, err
 }
@@ -186,10 +180,10 @@ func isClean(next *protocol.Owner) bool {
 func (o *observer) owned(ctx context.Context, began int64, unit int, owner *protocol.Owner, last *protocol.Checkpoint) error {
 	e := history.Event{
 		Kind: history.Owned, Began: began, Member: owner.Member, Incarnation: owner.Incarnation,
-		Unit: unit, Epoch: owner.Epoch, After: owner.After, Reason: owner.Reason,
+		Unit: unit, Epoch: owner.Epoch, After: owner.After, Reason: owner.Reason, Handoff: isClean(owner),
 	}
 	if owner.Member != o.member { // given away by its owner: as of the question, as for the checkpoint
-		e.At, e.Handoff = began+1, isClean(owner)
+		e.At = began + 1
 	}
 	switch {
 	case last != nil:
@@ -251,10 +245,7 @@ func (o *observer) positions(ctx context.Context, unit int, epoch int64) ([]prot
 // store does not say of one what became of it, it writes again.
 func (o *observer) haunt(ctx context.Context) {
 	o.mu.Lock()
-	var txns []driver.Txn
-	for _, t := range o.last {
-		txns = append(txns, t)
-	}
+	txns := slices.Collect(maps.Values(o.last))
 	o.mu.Unlock()
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()

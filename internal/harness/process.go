@@ -3,7 +3,6 @@ package harness
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -113,16 +112,7 @@ func (p *Process) Wait() error {
 }
 
 // ExitCode is how it ended, which it has: -1 for a signal.
-func (p *Process) ExitCode() int {
-	var exit *exec.ExitError
-	switch {
-	case p.err == nil:
-		return 0
-	case errors.As(p.err, &exit):
-		return exit.ExitCode()
-	}
-	return -1
-}
+func (p *Process) ExitCode() int { return p.cmd.ProcessState.ExitCode() }
 
 // EndedBy says whether that signal ended it; it has ended.
 func (p *Process) EndedBy(s syscall.Signal) bool {

@@ -14,18 +14,18 @@ import (
 
 // ServeProcess is the body of a consumer process: it writes its history to a file, and after a
 // SIGCONT it does what a process does that knows nothing of the time that went by.
-func ServeProcess(ctx context.Context, c MemberConfig, path string) (err error) {
+func ServeProcess(outer context.Context, c MemberConfig, path string) (err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return fmt.Errorf("history: %w", err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := context.WithCancelCause(outer)
 	defer cancel(nil)
 	w := history.NewWriter(file)
 	c.Tell = func(e history.Event) {
 		if err := w.Add(e); err != nil {
-			cancel(&historyError{err}) // a run without its history proves nothing
+			cancel(err) // a run without its history proves nothing
 		}
 	}
 	continued := make(chan os.Signal, 1)
@@ -48,14 +48,8 @@ func ServeProcess(ctx context.Context, c MemberConfig, path string) (err error) 
 	cause := context.Cause(ctx)
 	cancel(nil)
 	haunting.Wait()
-	if broken := new(historyError); errors.As(cause, &broken) {
-		return errors.Join(err, broken)
+	if !errors.Is(cause, context.Cause(outer)) { // the history could not be written
+		err = errors.Join(err, cause)
 	}
 	return err
 }
-
-// historyError says that the history could not be written.
-type historyError struct{ err error }
-
-func (e *historyError) Error() string { return e.err.Error() }
-func (e *historyError) Unwrap() error { return e.err }

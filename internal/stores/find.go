@@ -11,32 +11,23 @@ import (
 )
 
 // kind is what a URL names.
-type kind string
-
-const (
-	kindLog      kind = "log"
-	kindRegistry kind = "registry"
-)
-
-// opens says whether a backend has such stores.
-func (k kind) opens(b Backend) bool {
-	if k == kindLog {
-		return b.OpenLog != nil
-	}
-	return b.OpenRegistry != nil
+type kind struct {
+	field, name string
+	opens       func(Backend) bool // whether a backend has such stores
 }
 
-func (k kind) String() string {
-	if k == kindLog {
-		return "commit log"
-	}
-	return string(k)
+var kindLog = kind{
+	"log", "commit log", func(b Backend) bool { return b.OpenLog != nil },
+}
+
+var kindRegistry = kind{
+	"registry", "registry", func(b Backend) bool { return b.OpenRegistry != nil },
 }
 
 // find parses the URL of a store and finds its backend. Errors never show credentials.
 func (c Config) find(k kind, raw string) (*url.URL, Backend, error) {
 	bad := func(format string, args ...any) (*url.URL, Backend, error) {
-		return nil, Backend{}, fmt.Errorf("%s %q: %s: %w", string(k), storeurl.RedactText(raw), fmt.Sprintf(format, args...), fault.Invalid)
+		return nil, Backend{}, fmt.Errorf("%s %q: %s: %w", k.field, storeurl.RedactText(raw), fmt.Sprintf(format, args...), fault.Invalid)
 	}
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme == "" {
@@ -46,7 +37,7 @@ func (c Config) find(k kind, raw string) (*url.URL, Backend, error) {
 		switch {
 		case b.Scheme != u.Scheme:
 		case !k.opens(b):
-			return bad("%s: is no %s; expected one of %s", b.Scheme, k, c.schemes(k))
+			return bad("%s: is no %s; expected one of %s", b.Scheme, k.name, c.schemes(k))
 		default:
 			return u, b, nil
 		}

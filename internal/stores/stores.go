@@ -5,6 +5,7 @@
 package stores
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,26 +69,15 @@ func Find(c Config) (*Stores, error) {
 }
 
 func (c Config) withDefaults() (Config, error) {
-	if c.Dir == "" {
-		c.Dir = defaultDir
-	}
-	if c.Durability == "" {
-		c.Durability = driver.Sync
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Dir = cmp.Or(c.Dir, defaultDir)
+	c.Durability = cmp.Or(c.Durability, driver.Sync)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	dir, err := filepath.Abs(c.Dir)
 	if err != nil {
 		return c, fmt.Errorf("data directory %q: %w", c.Dir, err)
 	}
 	fileURL := (&url.URL{Scheme: "file", Path: filepath.ToSlash(dir)}).String()
-	if c.Log == "" {
-		c.Log = fileURL
-	}
-	if c.Registry == "" {
-		c.Registry = fileURL
-	}
+	c.Log, c.Registry = cmp.Or(c.Log, fileURL), cmp.Or(c.Registry, fileURL)
 	dirs := embedded.Directories{MustExist: c.MustExist}
 	c.Backends = append([]Backend{
 		{Scheme: "file", OpenLog: dirs.OpenLog, OpenRegistry: dirs.OpenRegistry},
