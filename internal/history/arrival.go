@@ -75,19 +75,18 @@ func (a *Arrivals) judgeKey(r *Report, key string, next int, came map[int]string
 	sent := a.Sent[key]
 	r.Produced += int64(sent)
 	for n := range sent {
-		_, taken := came[n]
-		switch {
-		case taken:
-		case n < next:
-			r.violate(NotSkipped, nil, "record %d of key %q was passed, and never taken", n, key)
-			r.Lost++
-			r.violate(NotLost, nil, "record %d of key %q was never taken", n, key)
-		case a.Early:
-			r.Lag++
-		default:
-			r.Lost++
-			r.violate(NotLost, nil, "record %d of key %q was never taken", n, key)
+		if _, taken := came[n]; taken {
+			continue
 		}
+		if n >= next && a.Early {
+			r.Lag++
+			continue
+		}
+		if n < next {
+			r.violate(NotSkipped, nil, "record %d of key %q was passed, and never taken", n, key)
+		}
+		r.Lost++
+		r.violate(NotLost, nil, "record %d of key %q was never taken", n, key)
 	}
 	got := a.Failed[key]
 	bad, poisoned := a.Poison[key]

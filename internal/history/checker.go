@@ -184,8 +184,7 @@ func (u *unit) newer(epoch, moment int64) *Event {
 	return nil
 }
 
-// tenure finds the time of the owner that the event names, and checks that it is the owner.
-// undone says that the store has forgotten of it.
+// tenure finds the time of the owner that the event names, and checks that. undone: the store has forgotten it.
 func (c *Checker) tenure(u *unit, e *Event) (t *tenure, undone bool) {
 	t = u.tenures[e.Epoch]
 	if t != nil && t.owned.who() == e.who() {
@@ -209,10 +208,7 @@ func (c *Checker) tenure(u *unit, e *Event) (t *tenure, undone bool) {
 
 func (c *Checker) produced(e *Event) {
 	p := c.partition(e.place())
-	if !p.know(e) {
-		c.report.violate(OneValue, []Event{*e}, "the record at %s/%d was seen with another value", e.place(), e.Offset)
-	}
-	c.stored(e)
+	c.seen(e, p)
 	r := p.at(e.Offset)
 	if !r.acked {
 		c.report.Produced++
@@ -223,13 +219,18 @@ func (c *Checker) produced(e *Event) {
 	}
 }
 
-func (c *Checker) started(e *Event) {
-	c.report.Deliveries++
-	u, p := c.unit(e.Unit), c.partitionOf(e.Unit, e.place())
+// seen notes that a record exists, and compares its value and its place with what is known.
+func (c *Checker) seen(e *Event, p *partition) {
 	if !p.know(e) {
 		c.report.violate(OneValue, []Event{*e}, "the record at %s/%d was seen with another value", e.place(), e.Offset)
 	}
 	c.stored(e)
+}
+
+func (c *Checker) started(e *Event) {
+	c.report.Deliveries++
+	u, p := c.unit(e.Unit), c.partitionOf(e.Unit, e.place())
+	c.seen(e, p)
 	t, undone := c.tenure(u, e)
 	if undone || u.newest() > e.Epoch {
 		c.report.Stale++

@@ -215,7 +215,7 @@ func TestLateAnswersOfRealProcessesAreNoViolation(t *testing.T) {
 func TestAReportShowsTheEventsOfAViolation(t *testing.T) {
 	t.Parallel()
 	text := begun().own("b", 1).check(true, false).String()
-	for _, want := range []string{"broken promises", "unit 0 has two owners in epoch 1", "epoch 1 by a@", "epoch 1 by b@", "not yet delivered"} {
+	for _, want := range []string{"Violated:", "unit 0 has two owners in epoch 1", "epoch 1 by a@", "epoch 1 by b@", "Lag:"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in:\n%s", want, text)
 		}

@@ -60,14 +60,6 @@ func inOrder[V any](m map[place]V) []place {
 }
 
 func inRanges(ranges []protocol.Range, offset int64) bool {
-	_, found := slices.BinarySearchFunc(ranges, offset, func(r protocol.Range, o int64) int {
-		switch {
-		case o < r[0]:
-			return 1
-		case o >= r[1]:
-			return -1
-		}
-		return 0
-	})
-	return found
+	i, _ := slices.BinarySearchFunc(ranges, offset+1, func(r protocol.Range, o int64) int { return cmp.Compare(r[1], o) })
+	return i < len(ranges) && ranges[i][0] <= offset
 }

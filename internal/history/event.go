@@ -10,6 +10,7 @@
 package history
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"strings"
@@ -108,12 +109,7 @@ func Key(key []byte) string {
 	return s
 }
 
-func (e *Event) began() int64 {
-	if e.Began != 0 {
-		return e.Began
-	}
-	return e.At
-}
+func (e *Event) began() int64 { return cmp.Or(e.Began, e.At) }
 
 func (e *Event) place() place { return place{e.Storage, e.Partition} }
 

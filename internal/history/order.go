@@ -18,8 +18,7 @@ type run struct {
 	since int   // its tenure's number of rejoins when it started the last one
 }
 
-// keyState is what is known of one key. A replaced owner may still be at work while its successor
-// is: each has its own run.
+// keyState is what is known of one key; a replaced owner may be at work beside its successor, so each has a run.
 type keyState struct {
 	now, before   run
 	resets        int // of the unit when this was noted
@@ -53,22 +52,23 @@ func (s *keyState) run(epoch int64) *run {
 	return nil
 }
 
-// keyState finds the state of the event's key; nil when it has none.
-func (c *Checker) keyState(e *Event, u *unit) *keyState {
+// keyState finds the state of the event's key and the run of its epoch; nil when there is none.
+func (c *Checker) keyState(e *Event, u *unit) (*keyState, *run) {
 	if e.Key == "" {
-		return nil
+		return nil, nil
 	}
 	id := keyID{e.place(), e.Key}
 	s := c.keys[id]
 	if s == nil || s.resets != u.resets {
 		if e.Kind != Started {
-			return nil
+			return nil, nil
 		}
 		c.sweep()
 		s = newKeyState(e.Epoch, u.resets)
 		c.keys[id] = s
 	}
-	return s
+	r := s.run(e.Epoch)
+	return s, r
 }
 
 // sweep forgets idle keys whenever their number has doubled.
@@ -86,14 +86,9 @@ func (c *Checker) sweep() {
 
 const minKeys = 1 << 16
 
-// startKey checks the order of a key when one of its records is given to a handler. first says
-// that the record was never started before, fresh that it was never finished.
+// startKey checks the order of a key at a start. first: the record was never started before; fresh: never finished.
 func (c *Checker) startKey(e *Event, u *unit, t *tenure, first, fresh bool) {
-	s := c.keyState(e, u)
-	if s == nil {
-		return
-	}
-	r := s.run(e.Epoch)
+	s, r := c.keyState(e, u)
 	if r == nil {
 		return
 	}
@@ -120,11 +115,7 @@ func (c *Checker) startKey(e *Event, u *unit, t *tenure, first, fresh bool) {
 
 // endKey notes that a handler of the key returned.
 func (c *Checker) endKey(e *Event, u *unit) {
-	s := c.keyState(e, u)
-	if s == nil {
-		return
-	}
-	r := s.run(e.Epoch)
+	s, r := c.keyState(e, u)
 	if r == nil {
 		return
 	}

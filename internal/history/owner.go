@@ -7,14 +7,11 @@ import (
 	"github.com/ringfence/ringfence/group/protocol"
 )
 
-// What is demanded of owners and their checkpoints. Each event is held against the tenures before and after
-// it by epoch, and not against those that came before it in time: processes tell of what they did late, and
-// in any order. So rules are checked from both sides. A new owner is compared with the one before and the one
-// behind it, and so is a commit.
+// What is demanded of owners and their checkpoints. Processes tell late, and in any order, of what they did: so a new
+// owner, and a commit, is held against the tenures before and behind it by epoch.
 //
-// A seek and a store that goes back make allowances. A seek sends a unit elsewhere, and records between are
-// done again. After a store went back, what later owners did does not count, and their epochs must not be
-// given again.
+// After a seek, records between are done again. After a store went back, what later owners did does not count, and
+// their epochs must not be given again.
 
 func (c *Checker) owned(e *Event) {
 	u := c.unit(e.Unit)
@@ -33,8 +30,7 @@ func (c *Checker) owned(e *Event) {
 	t := &tenure{owned: *e, start: cover(e.Positions)}
 	t.last = t.start
 	for _, old := range u.undone {
-		// Nobody can know of the forgotten one when a write is on its way already: what docs/design/fence-and-epoch.md leaves.
-		// Whoever sends after the store went back has no excuse.
+		// A write that was under way can't know of the forgotten epoch (docs/design/fence-and-epoch.md); a later one can.
 		if old.owned.Epoch == e.Epoch && !e.Crossed {
 			c.report.violate(OneOwner, []Event{old.owned, *e}, "unit %d: epoch %d was given before the store went back, and is given again", e.Unit, e.Epoch)
 		}
@@ -211,8 +207,7 @@ func (c *Checker) seek(e *Event) {
 	}
 }
 
-// revive takes the tenure of an epoch back that the store had forgotten, and knows again: it went back
-// to before a deletion.
+// revive takes back the tenure of an epoch that the store knows again: it went back to before a deletion.
 func (u *unit) revive(epoch int64) {
 	i := slices.IndexFunc(u.undone, func(t *tenure) bool { return t.owned.Epoch == epoch })
 	if i >= 0 && u.newest() < epoch {
@@ -221,8 +216,7 @@ func (u *unit) revive(epoch int64) {
 	}
 }
 
-// rollback puts a unit back to where the store says it is. What its owner then finished stays
-// finished for that owner; what later ones did does not count.
+// rollback puts a unit back to where the store says it is; what owners of later epochs did does not count.
 func (c *Checker) rollback(e *Event) {
 	c.report.Rollbacks++
 	u := c.unit(e.Unit)

@@ -8,10 +8,8 @@ import (
 	"github.com/ringfence/ringfence/group/protocol"
 )
 
-// Histories have millions of records, so what is known of each is eight bytes, in pages that exist where
-// something is known. What needs more, which epochs have finished a record, is kept only above the frontier,
-// which a checkpoint moves up: below it nothing asks any more, except in an exact history, where a store may
-// go back.
+// What is known of each of millions of records is eight bytes, in pages. The epochs that have finished a record are
+// kept only above the frontier, which a checkpoint moves up, or in an exact history, where a store may go back.
 
 const pageRecords = 512
 
@@ -133,8 +131,7 @@ func (p *partition) between(first, last int64) iter.Seq2[int64, *page] {
 	}
 }
 
-// pass moves the frontier up to next and returns how many records on the way ok denies, and the
-// first of them. forget says that their epochs are not needed again.
+// pass moves the frontier up to next, and counts the records on the way that ok denies. forget drops their epochs.
 func (p *partition) pass(next int64, forget bool, ok func(offset int64) bool) (first int64, n int) {
 	p.scan(p.frontier, next, func(o int64, _ *record) {
 		if !ok(o) {
@@ -205,12 +202,7 @@ func (p *partition) excuse(from, to int64) {
 }
 
 func (p *partition) isExcused(offset int64) bool {
-	for _, r := range p.excused {
-		if r[0] <= offset && offset < r[1] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.excused, func(r protocol.Range) bool { return r[0] <= offset && offset < r[1] })
 }
 
 // missing returns how many acknowledged records were never finished, and the first of them.

@@ -51,8 +51,7 @@ func (v Violation) String() string {
 	return b.String()
 }
 
-// keptViolations bounds how many violations a report shows; all are counted. The first of each
-// promise are shown whatever others are broken.
+// keptViolations bounds how many violations a report shows, besides the first of each promise; all are counted.
 const (
 	keptViolations = 50
 	keptOfEach     = 3
@@ -90,27 +89,13 @@ func (r *Report) Err() error {
 	return fmt.Errorf("%d broken promises, the first: %s", r.Violated, r.Violations[0])
 }
 
-// String is the report for people.
+// String is the report for people: the counts, and the violations that are kept.
 func (r *Report) String() string {
+	type counts Report // without this method
+	c := counts(*r)
+	c.Violations = nil
 	var b strings.Builder
-	row := func(name string, n int64, note string) {
-		fmt.Fprintf(&b, "%-18s %10d", name, n)
-		if note != "" {
-			b.WriteString("  " + note)
-		}
-		b.WriteByte('\n')
-	}
-	row("produced", r.Produced, "")
-	row("delivered", r.Delivered, fmt.Sprintf("in %d deliveries, %d of them failed or were cut short", r.Deliveries, r.Failed))
-	row("duplicated", r.Duplicated, fmt.Sprintf("at most the %d in flight at takeovers and %d that replaced owners gave out", r.InFlight, r.Stale))
-	row("lost", r.Lost, "")
-	row("reordered per key", r.Reordered, "")
-	if r.Lag > 0 {
-		row("not yet delivered", r.Lag, "")
-	}
-	row("commits", r.Commits, fmt.Sprintf("accepted, %d refused, %d with unknown outcome", r.Refused, r.Unknown))
-	row("takeovers", r.Takeovers, fmt.Sprintf("and %d clean handoffs, %d seeks", r.Handoffs, r.Seeks))
-	row("broken promises", r.Violated, "")
+	fmt.Fprintf(&b, "%+v\n", c)
 	for _, v := range r.Violations {
 		fmt.Fprintf(&b, "  %s\n", v)
 	}

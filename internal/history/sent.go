@@ -1,9 +1,7 @@
 package history
 
-// A place in the log tells whether a record there was processed, but not whether the log stored what
-// it was given: once, under the place that it named, and in the order in which it was given. For that
-// the producers tell before each append what they are about to send. A record is known by its value
-// then, which no other has, and by its number among those of its key.
+// Whether the log stored what it was given, once, where it said and in order, is judged by what producers tell before
+// each append: a record is known by its value, which no other has, and by its number among those of its key.
 
 // fate is what became of a record that was sent.
 type fate struct {
@@ -65,8 +63,7 @@ func (c *Checker) stored(e *Event) {
 	}
 }
 
-// startStream checks that a key goes on in the order in which its records were sent. first says that
-// the record was not started before.
+// startStream checks that a key goes on in the order of its sending. first: the record was not started before.
 func (c *Checker) startStream(e *Event, first bool) {
 	if e.Sequence == 0 || !first {
 		return

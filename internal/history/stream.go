@@ -2,11 +2,12 @@ package history
 
 import (
 	"bufio"
-	"container/heap"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -46,9 +47,8 @@ func (w *Writer) Add(e Event) error {
 	return nil
 }
 
-// What a reader holds back to put events in order. Goroutines that share a file write their lines
-// out of order, by as long as a call takes whose beginning is the event's time: a slow store or a
-// process that was stopped makes that seconds.
+// What a reader holds back to put events in order: lines of goroutines that share a file are late by as long as a
+// call takes, which is seconds with a slow store or a stopped process.
 const (
 	fewest = 1 << 10                 // events, whatever their times
 	most   = 1 << 16                 // events, so that memory is bounded
@@ -58,7 +58,7 @@ const (
 // Reader reads JSON lines in the order of their time.
 type Reader struct {
 	r    *bufio.Reader
-	held eventHeap
+	held queue
 	line int
 	last int64 // time of the event that was handed out last
 	late int64 // latest time of those read
@@ -82,13 +82,13 @@ func (r *Reader) Next() (Event, error) {
 		if err != nil {
 			return Event{}, err
 		}
-		heap.Push(&r.held, numbered{e, r.line})
+		r.held.push(numbered{e, r.line})
 		r.late = max(r.late, e.At)
 	}
 	if len(r.held) == 0 {
 		return Event{}, io.EOF
 	}
-	e, _ := heap.Pop(&r.held).(numbered)
+	e := r.held.pop()
 	if e.At < r.last {
 		return Event{}, fmt.Errorf("history: the event at %d stands more than %d lines after that at %d; all writers must use one clock: %w",
 			e.At, len(r.held), r.last, fault.Corrupt)
@@ -121,33 +121,27 @@ type numbered struct {
 	number int
 }
 
-// eventHeap orders by time, then by place in the file.
-type eventHeap []numbered
+// queue is events by time, then by number. Most come at its end.
+type queue []numbered
 
-func (h eventHeap) Len() int      { return len(h) }
-func (h eventHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h eventHeap) Less(i, j int) bool {
-	if h[i].At != h[j].At {
-		return h[i].At < h[j].At
-	}
-	return h[i].number < h[j].number
-}
-func (h *eventHeap) Push(x any) {
-	e, _ := x.(numbered)
-	*h = append(*h, e)
+func (q *queue) push(e numbered) {
+	at, _ := slices.BinarySearchFunc(*q, e, func(a, b numbered) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.number, b.number))
+	})
+	*q = slices.Insert(*q, at, e)
 }
 
-func (h *eventHeap) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return last
+func (q *queue) pop() numbered {
+	first := (*q)[0]
+	*q = (*q)[1:]
+	return first
 }
 
 // Check merges the histories of several processes by time and judges the whole. complete says
 // that everything was consumed: then an unfinished record is lost, else it is lag.
 func Check(cfg Config, complete bool, files ...io.Reader) (*Report, error) {
 	c := New(cfg)
-	var next eventHeap // of each file its next event; number is the file
+	var next queue // of each file its next event; number is the file
 	readers := make([]*Reader, len(files))
 	for i, f := range files {
 		readers[i] = NewReader(f)
@@ -156,7 +150,7 @@ func Check(cfg Config, complete bool, files ...io.Reader) (*Report, error) {
 		}
 	}
 	for len(next) > 0 {
-		e, _ := heap.Pop(&next).(numbered)
+		e := next.pop()
 		c.Add(e.Event)
 		if err := refill(&next, readers[e.number], e.number); err != nil {
 			return nil, err
@@ -165,7 +159,7 @@ func Check(cfg Config, complete bool, files ...io.Reader) (*Report, error) {
 	return c.Finish(complete), nil
 }
 
-func refill(next *eventHeap, r *Reader, number int) error {
+func refill(next *queue, r *Reader, number int) error {
 	e, err := r.Next()
 	switch {
 	case errors.Is(err, io.EOF):
@@ -173,6 +167,6 @@ func refill(next *eventHeap, r *Reader, number int) error {
 	case err != nil:
 		return fmt.Errorf("history file %d: %w", number, err)
 	}
-	heap.Push(next, numbered{e, number})
+	next.push(numbered{e, number})
 	return nil
 }
