@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/ringfence/ringfence/internal/testserver"
 )
 
 // served is the condition of a server: [redis]. RINGFENCE_REQUIRE demands those that it lists.
@@ -39,19 +41,7 @@ func parts(e *testscript.Env, server, raw string) {
 // Root is the folder of the checkout that the test runs in.
 func Root(t testing.TB) string {
 	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "ARCHITECTURE.md")); err == nil {
-			return dir
-		}
-		if filepath.Dir(dir) == dir {
-			t.Fatal("ARCHITECTURE.md is in no folder above the test's")
-		}
-		dir = filepath.Dir(dir)
-	}
+	return filepath.Dir(testserver.Above(t, "ARCHITECTURE.md"))
 }
 
 // Compiled tells which Go code of a page is in no example of the checkout, word for word.

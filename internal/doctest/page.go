@@ -47,8 +47,7 @@ func Read(root, path string) (*Page, error) {
 	return parse(path, string(text)), nil
 }
 
-// parse goes through a page line by line. An indented block begins after an empty line, and four
-// columns to the right of the list item that it stands in.
+// parse reads a page. An indented block follows an empty line, four columns to the right of its list item.
 func parse(path, text string) *Page {
 	p := &Page{Path: path, Anchors: map[string]bool{}}
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")

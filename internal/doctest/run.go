@@ -123,17 +123,17 @@ func play(ts *testscript.TestScript) {
 		}
 		return
 	}
-	if code, ran := bash(ts, s, "", nil); ran && code != 0 {
-		ts.Fatalf("%s:%d: %s: exit code %d", r.page, s.line, s.text, code)
-	}
+	try(ts, s, false)
 }
 
-func run(ts *testscript.TestScript, neg bool, args []string) {
-	s := next(ts, args[0])
+// try runs a line, which has to fail where neg is set, and else must not.
+func try(ts *testscript.TestScript, s step, neg bool) {
 	if code, ran := bash(ts, s, "", nil); ran && (code != 0) != neg {
 		ts.Fatalf("%s:%d: %s: exit code %d", of(ts).page, s.line, s.text, code)
 	}
 }
+
+func run(ts *testscript.TestScript, neg bool, args []string) { try(ts, next(ts, args[0]), neg) }
 
 func until(ts *testscript.TestScript, _ bool, args []string) {
 	s, stdin, patterns := next(ts, args[0]), "", args[1:]
@@ -172,9 +172,7 @@ func sh(ts *testscript.TestScript, neg bool, args []string) {
 	if b, err := os.ReadFile(ts.MkAbs(text)); err == nil {
 		text = string(b)
 	}
-	if code, ran := bash(ts, step{text: text}, "", nil); ran && (code != 0) != neg {
-		ts.Fatalf("%s: exit code %d", text, code)
-	}
+	try(ts, step{text: text}, neg)
 }
 
 // shown says whether a line was printed: … stands for anything, and a number for any other unless the line is exact.

@@ -12,11 +12,7 @@ import (
 // verb runs a verb of scripts/services on the servers in a folder, and returns what it printed.
 func verb(t *testing.T, state string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
-	script, err := scripts()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), script, args...)
+	cmd := exec.CommandContext(t.Context(), Above(t, "scripts/services"), args...)
 	cmd.Env = append(os.Environ(), "RINGFENCE_SERVICES="+state)
 	var out, errs strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errs
@@ -97,11 +93,7 @@ func TestJarsThatAreNotOnTheListAreNotRun(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	script, err := scripts()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), script, "list")
+	cmd := exec.CommandContext(t.Context(), Above(t, "scripts/services"), "list")
 	cmd.Env = append(os.Environ(), "RINGFENCE_CACHE="+cache, "RINGFENCE_SERVICES="+filepath.Join(t.TempDir(), "s"))
 	out, err := cmd.Output()
 	if err != nil {

@@ -2,22 +2,14 @@ package testserver
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// Rights are the commands that stand under a heading of docs/guide/security.md, so that the page and the
-// tests say the same; replace are pairs of what the page calls something and what the test does.
+// Rights are the commands under a heading of docs/guide/security.md; replace are pairs of the page's words and the test's.
 func Rights(t testing.TB, heading string, replace ...string) []string {
 	t.Helper()
-	page := filepath.Join("docs", "guide", "security.md")
-	for range 8 { // up from the folder of the package to that of the repository
-		if _, err := os.Stat(page); err == nil {
-			break
-		}
-		page = filepath.Join("..", page)
-	}
+	page := Above(t, "docs/guide/security.md")
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)

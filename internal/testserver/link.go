@@ -142,8 +142,7 @@ func (p *Proxy) carry(l *link, way int, from, to *net.TCPConn) {
 	}
 }
 
-// admit waits for a piece's delay and returns what of it may go on, and whether this direction
-// loses.
+// admit waits for a piece's delay and returns what of it may go on, and whether this direction loses.
 func (p *Proxy) admit(l *link, way int, x piece) (data []byte, lost bool) {
 	held := false
 	for {

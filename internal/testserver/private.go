@@ -13,8 +13,7 @@ import (
 	"time"
 )
 
-// slowest is how long a verb of scripts/services may take: Pulsar starts in ten seconds on an idle
-// machine.
+// slowest is how long a verb of scripts/services may take: Pulsar starts in ten seconds when idle.
 const slowest = 6 * time.Minute
 
 // Server is a server that one test has for itself, and may therefore hurt.
@@ -31,17 +30,13 @@ type Server struct {
 // It takes a second or two for most servers: use one for many subtests.
 func Private(t testing.TB, name string) *Server {
 	t.Helper()
-	// Not t.TempDir: servers that refuse root have to reach the folder, and the path of a Unix
-	// socket in it may have 107 bytes only.
+	// Not t.TempDir: servers that refuse root have to reach it, and the path of a Unix socket has 107 bytes at most.
 	dir, err := os.MkdirTemp("", "rf")
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &Server{t: t, name: name, dir: dir}
-	script, err := scripts()
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := Above(t, "scripts/services")
 	release, err := watch(script, dir, s.environ())
 	if err != nil {
 		t.Fatal(err)
@@ -157,14 +152,10 @@ func (s *Server) installed() bool {
 // services runs a verb of scripts/services on the servers of this test.
 func (s *Server) services(args ...string) string {
 	s.t.Helper()
-	script, err := scripts()
-	if err != nil {
-		s.t.Fatal(err)
-	}
 	// Not the test's context: Cleanup runs after its end.
 	ctx, cancel := context.WithTimeout(context.Background(), slowest)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, script, args...)
+	cmd := exec.CommandContext(ctx, Above(s.t, "scripts/services"), args...)
 	cmd.Env = s.environ()
 	var out, errs strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errs
@@ -186,23 +177,21 @@ func (s *Server) environ() []string {
 	return append(os.Environ(), "RINGFENCE_SERVICES="+filepath.Join(s.dir, "s"))
 }
 
-// scripts finds scripts/services in the checkout that the test runs in.
-func scripts() (string, error) {
+// Above finds a file of the checkout that the test runs in.
+func Above(t testing.TB, name string) string {
+	t.Helper()
 	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for {
-		path := filepath.Join(dir, "scripts", "services")
-		if _, err := os.Stat(path); err == nil {
-			return path, nil
+	for ; err == nil; dir = filepath.Dir(dir) {
+		path := filepath.Join(dir, name)
+		if _, absent := os.Stat(path); absent == nil {
+			return path
 		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			return "", errors.New("scripts/services is in no folder above the test's")
+		if dir == filepath.Dir(dir) {
+			err = errors.New(name + " is in no folder above the test's")
 		}
-		dir = up
 	}
+	t.Fatal(err)
+	return ""
 }
 
 func variable(name string) string { return "RINGFENCE_" + strings.ToUpper(name) + "_URL" }

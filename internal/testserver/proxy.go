@@ -38,8 +38,7 @@ type Proxy struct {
 	closed  bool
 }
 
-// Harm counts what the faults of a Proxy did: a test that means to break a network can see that it
-// was broken.
+// Harm counts what the faults of a Proxy did: a test sees that the network was broken.
 type Harm struct {
 	LostUp, LostDown int64 // bytes that were dropped
 	Delayed          int64 // bytes that were held back, both ways together
@@ -80,8 +79,7 @@ func (p *Proxy) URL(raw string) string {
 // Up breaks the way from clients to the server, for the connections there are and new ones.
 func (p *Proxy) Up(f Fault) { p.set(func() { p.faults[up] = f }) }
 
-// Down breaks the way from the server to clients. Down(Fault{Drop: true}) loses replies to
-// requests that the server executes.
+// Down breaks the way from the server to clients: with Drop, replies to what the server executes are lost.
 func (p *Proxy) Down(f Fault) { p.set(func() { p.faults[down] = f }) }
 
 // Blackhole loses everything in both directions, and connects no client: a cable that was pulled.
@@ -89,8 +87,7 @@ func (p *Proxy) Blackhole() {
 	p.set(func() { p.faults = [2]Fault{{Drop: true}, {Drop: true}} })
 }
 
-// Swallow loses everything on the connections there are, for ever and unheard; new ones work. It
-// is what a router that forgot its connections does.
+// Swallow loses all on the connections there are, for ever and unheard, as a router does that forgot them; new ones work.
 func (p *Proxy) Swallow() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -7,15 +7,10 @@ import (
 	"testing"
 )
 
-// Registries are the servers that hold a registry: those whose file in scripts/services.d has the line
-// NAME_registry=yes. A test of every registry goes by this list.
+// Registries are the servers that hold a registry: their files in scripts/services.d have the line NAME_registry=yes.
 func Registries(t testing.TB) (names []string) {
 	t.Helper()
-	script, err := scripts()
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := filepath.Glob(script + ".d/*.sh")
+	files, err := filepath.Glob(Above(t, "scripts/services") + ".d/*.sh")
 	if err != nil {
 		t.Fatal(err)
 	}

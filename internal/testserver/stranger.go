@@ -5,9 +5,8 @@ import (
 	"testing"
 )
 
-// Stranger is the id of a user that owns nothing and is not the one that runs the test. Only root
-// can act as another user: without it the test is skipped, or fails where RINGFENCE_REQUIRE has the
-// name root.
+// Stranger is the id of a user that owns nothing. Only root can act as another user: without it the test is skipped,
+// or fails where RINGFENCE_REQUIRE has the name root.
 func Stranger(t testing.TB) int {
 	t.Helper()
 	if os.Geteuid() != 0 {

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// Waiting runs four tests of a package at once, whatever the number of processors: they mostly wait. A
-// TestMain calls it.
+// Waiting runs four tests of a package at once, as they mostly wait. A TestMain calls it.
 func Waiting() {
 	flag.Parse()
 	if err := flag.Set("test.parallel", "4"); err != nil {
@@ -17,11 +16,9 @@ func Waiting() {
 	}
 }
 
-// URL is that of the shared server of that name (postgres, redis, …): the value of
-// RINGFENCE_<NAME>_URL. A test that finds none is skipped, visibly; it fails when
-// RINGFENCE_REQUIRE, a list of names divided by commas, demands the server.
-//
-// Other tests use the server at the same time: keep to names of your own.
+// URL is that of the server of that name (postgres, redis, …) which tests share: the value of RINGFENCE_<NAME>_URL.
+// Without it a test is skipped, visibly, or fails when RINGFENCE_REQUIRE, a list with commas, demands the server.
+// Keep to names of your own.
 func URL(t testing.TB, name string) string {
 	t.Helper()
 	u := os.Getenv(variable(name))

@@ -6,10 +6,8 @@ import (
 	"syscall"
 )
 
-// A test's process may be killed, by its time limit or by hand, and then runs no cleanup. Its servers have
-// sessions of their own, and would go on for ever. So each private server has a warden: a shell that reads
-// a pipe without a writer. The pipe ends with the test's process, however that ends, and the warden
-// stops what is left in the folder.
+// A killed test runs no cleanup, and its servers, in sessions of their own, would go on for ever. So each private server
+// has a warden: a shell that reads a pipe, which ends with the test's process, and then stops what is left.
 const wardenScript = `read -r _; [ -d "$RINGFENCE_SERVICES" ] || exit 0; "$0" stop; rm -rf "$RINGFENCE_SERVICES"; rmdir "$1"`
 
 // watch starts a warden for the servers of a folder; release lets it go, once they are stopped.
