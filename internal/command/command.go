@@ -31,8 +31,7 @@ type Runner struct {
 	Decides bool // the policy of a subscription says what becomes of a record that failed
 }
 
-// prefix begins the variables that name a record to the command. It differs from that of the flags, so
-// that a ringfence run by the command does not take the record's key for its --key.
+// prefix begins the variables that name a record. A flag's differs: a ringfence must not take the key for its --key.
 const prefix = "RINGFENCE_RECORD_"
 
 // Children are the commands that run now, for a process that quits without a clean end.
@@ -40,12 +39,11 @@ type Children struct {
 	mu    sync.Mutex
 	busy  int // commands that are about to start, run, or are being ended
 	count int // of all that were started
-	pids  map[int]bool
 	watch watch
+	pids  sync.Map // of those that run
 }
 
-// begin is called before a command starts, and end when nothing of it is to go on. It returns the
-// variable that marks the command and what it starts.
+// begin is called before a command starts, and end when nothing of it is to go on. It returns the mark of the command.
 func (c *Children) begin() (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,37 +62,19 @@ func (c *Children) end() {
 	c.busy--
 }
 
-func (c *Children) add(pid int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.pids == nil {
-		c.pids = make(map[int]bool)
-	}
-	c.pids[pid] = true
-}
-
-func (c *Children) remove(pid int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.pids, pid)
-}
-
 // Kill ends all of them, with what they had started.
 func (c *Children) Kill() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for pid := range c.pids {
-		killGroup(pid)
-	}
+	c.pids.Range(func(pid, _ any) bool {
+		killGroup(pid.(int))
+		return true
+	})
 }
 
 // grace is how long a command whose partition was lost has between SIGTERM and SIGKILL.
 const grace = 2 * time.Second
 
-// Process runs the command with the record on stdin. The command ends with ctx: the partition is lost then, and
-// it must not go on beside the command of the new owner. After a failure everything that the command started
-// ends too; what a successful command leaves running goes on. Every failure is logged, because the retry does
-// not say why.
+// Process runs the command with the record on stdin. The command ends with ctx: it must not go on beside that of the
+// partition's new owner. After a failure all that it started ends too; what a success leaves running goes on.
 func (x *Runner) Process(ctx context.Context, m *ringfence.Message) error {
 	err := x.run(ctx, m)
 	if err == nil {
@@ -128,15 +108,18 @@ func (x *Runner) run(ctx context.Context, m *ringfence.Message) error {
 	cmd.Stdout, cmd.Stderr = x.Stdout, x.Stderr
 	cmd.Env = append(append([]string{}, x.Environ...), recordEnviron(m)...)
 	cmd.Env = append(cmd.Env, mark)
-	cmd.SysProcAttr = ownGroup()
-	cmd.Cancel = func() error { return endGroup(cmd.Process.Pid) }
+	// A group of its own, so that Ctrl-C on a terminal drains this process and does not end what it waits for. And the
+	// kernel ends the command with the thread that started it, which Go keeps as long as this process; what the
+	// command has started, Watch ends.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = grace
 	if err := cmd.Start(); err != nil {
 		return notBegunError{err}
 	}
-	x.Running.add(cmd.Process.Pid)
+	x.Running.pids.Store(cmd.Process.Pid, nil)
 	err = cmd.Wait()
-	x.Running.remove(cmd.Process.Pid)
+	x.Running.pids.Delete(cmd.Process.Pid)
 	if ctx.Err() != nil || err != nil {
 		killGroup(cmd.Process.Pid)
 		if !endMarked(mark) {
@@ -149,9 +132,8 @@ func (x *Runner) run(ctx context.Context, m *ringfence.Message) error {
 	return err
 }
 
-// notBegunError is the error of a command that could not be started: the host has no process, descriptor or memory
-// for it. No record is the cause of that, so a subscription counts no attempt and waits, as for an endpoint that can't
-// be reached.
+// notBegunError is the error of a command that the host has no process, descriptor or memory for. No record causes
+// that, so a subscription counts no attempt and waits.
 type notBegunError struct{ error }
 
 // Outage is for shard.IsOutage.

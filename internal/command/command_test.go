@@ -39,9 +39,10 @@ func TestRunnerEndsTheWholeCommandWithItsContext(t *testing.T) {
 	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("it took %s to end the command", took)
 	}
-	if len(x.Running.pids) != 0 {
-		t.Errorf("%v are still noted as running", x.Running.pids)
-	}
+	x.Running.pids.Range(func(pid, _ any) bool {
+		t.Errorf("%v is still noted as running", pid)
+		return true
+	})
 }
 
 // released ends what watches over the commands of a test.

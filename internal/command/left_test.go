@@ -61,7 +61,7 @@ func TestRunnerEndsOnlyTheFailedCommand(t *testing.T) {
 	}
 	c.end()
 	sleep := exec.CommandContext(t.Context(), "sleep", "1000")
-	sleep.Env, sleep.SysProcAttr = []string{other}, ownGroup()
+	sleep.Env, sleep.SysProcAttr = []string{other}, &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := sleep.Start(); err != nil {
 		t.Fatal(err)
 	}

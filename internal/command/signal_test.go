@@ -49,10 +49,11 @@ func TestKillEndsAllCommands(t *testing.T) {
 	mark := "EXEC_TEST=" + rand.Text()
 	var x *Runner
 	x = runner("sleep 1000 & echo begun; wait", mark, writerFunc(func(p []byte) (int, error) {
-		for n := 0; n == 0; { // until it is noted
-			x.Running.mu.Lock()
-			n = len(x.Running.pids)
-			x.Running.mu.Unlock()
+		for noted := false; !noted; {
+			x.Running.pids.Range(func(any, any) bool {
+				noted = true
+				return false
+			})
 		}
 		x.Running.Kill()
 		return len(p), nil

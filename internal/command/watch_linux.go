@@ -18,10 +18,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A process that is killed can't end what its commands have started: the kernel ends the command itself
-// with it (see ownGroup), and nothing below that. So a second process of this program waits at the end of
-// a pipe, which closes with the first one however that ends, and then ends all that has its mark in the
-// environment, in whatever group or session it is by then.
+// With a killed process the kernel ends its commands (see Runner), but nothing that these have started. So a second
+// process waits at the end of a pipe, which closes with the first one, and then ends all that has its mark in the
+// environment, in whatever group or session.
 
 const (
 	// WatchName is the command line of the process that waits: a program that runs commands calls [Watch]
@@ -46,8 +45,7 @@ type watch struct {
 	ended chan struct{}
 }
 
-// guarded starts the process that waits for the end of this one, unless it runs, and returns the environment
-// that marks commands. The caller holds the lock.
+// guarded starts the process that waits, unless it runs, and returns the mark of commands. The caller holds the lock.
 func (c *Children) guarded() (string, error) {
 	if c.watch.ended != nil {
 		select {
@@ -119,8 +117,9 @@ func Watch(in io.Reader) int {
 	return 0
 }
 
-// endMarked kills what has a mark, and says whether nothing is left. What is started while one looks may
-// have been missed, so one look that finds nothing is not enough.
+func killGroup(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) } // gone already: fine
+
+// endMarked kills what has a mark until two looks find nothing, and says whether that came: a look may miss a new process.
 func endMarked(mark string, spared ...int) bool {
 	quiet := 0
 	for end := time.Now().Add(killTime); quiet < 2 && time.Now().Before(end); {
@@ -132,8 +131,7 @@ func endMarked(mark string, spared ...int) bool {
 	return quiet == 2
 }
 
-// killMarked kills every process with a mark in its environment, be it that of one command or of all, and
-// its group, but for groups that are spared. It reports whether there was any.
+// killMarked kills each process with a mark, and its group unless that is spared, and says whether there was any.
 func killMarked(mark string, spared []int) bool {
 	found := false
 	list, _ := os.ReadDir("/proc")
