@@ -15,8 +15,7 @@ import (
 	"github.com/ringfence/ringfence/internal/harness"
 )
 
-// Spec is the task of one start of a process. It holds no secrets: command lines show in the list of
-// processes.
+// Spec is the task of one start of a process. It holds no secrets: command lines show in the list of processes.
 type Spec struct {
 	Name    string        `json:"name"`
 	Start   int           `json:"start"` // its number among the starts of its name, from 1
@@ -30,8 +29,7 @@ type Spec struct {
 
 	// Subscription: a consumer delivers the subscription that the group is called by.
 	Subscription bool `json:"subscription,omitempty"`
-	// Endpoint: it is the receiver of a demo, and listens there. Forget: it loses a record that it answers for, which
-	// the judge has to find.
+	// Endpoint: it is a demo's receiver, and listens there. Forget: it loses a record, which the judge has to find.
 	Endpoint string `json:"endpoint,omitempty"`
 	Forget   bool   `json:"forget,omitempty"`
 }
@@ -65,23 +63,14 @@ func serveWith(ctx context.Context, s Spec, open func(context.Context) (*ringfen
 		return s.serveEndpoint(ctx)
 	}
 	rf, err := open(ctx)
-	if err == nil {
-		if err = s.work(ctx, rf, logger, wrap); err == nil || ctx.Err() == nil || !errors.Is(err, context.Canceled) {
-			return err
-		}
+	opened := err == nil
+	if opened {
+		err = s.work(ctx, rf, logger, wrap)
 	}
-	return unlessAsked(ctx, err)
-}
-
-// unlessAsked is nil when the process was only told to end before it had begun, whatever a store's client makes
-// of that.
-func unlessAsked(ctx context.Context, err error) error {
-	select {
-	case <-ctx.Done():
-		return nil
-	default:
-		return err
+	if ctx.Err() != nil && (!opened || errors.Is(err, context.Canceled)) {
+		return nil // it was asked to end: before it had begun, whatever a store's client makes of that, or at its work
 	}
+	return err
 }
 
 func (s Spec) work(ctx context.Context, rf *ringfence.Client, logger *slog.Logger, wrap func(ringfence.Handler) ringfence.Handler) error {

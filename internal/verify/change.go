@@ -67,26 +67,22 @@ var (
 
 // retire retires what is sealed, until something was retired or the run's load is over.
 func (r *run) retire(ctx context.Context) error {
-	before, err := r.storages(ctx)
+	grown, before, err := r.storages(ctx)
 	if err != nil {
 		return err
 	}
-	if before.Grown == before.Retired {
+	if grown == before {
 		return errNoneSealed
 	}
 	ctx, cancel := context.WithDeadline(ctx, r.began.Add(r.For))
 	defer cancel()
-	ticker := time.NewTicker(5 * look)
-	defer ticker.Stop()
 	for patience := firstTry; ; patience *= 2 {
 		kept, err := r.retireOnce(ctx, min(patience, changing))
-		now, counting := r.storages(ctx)
-		if counting == nil && now.Retired > before.Retired {
+		_, now, counting := r.storages(ctx)
+		if counting == nil && now > before {
 			return nil
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
+		if pause(ctx, 5*look) != nil {
 			return errors.Join(kept, err)
 		}
 	}
@@ -103,16 +99,13 @@ func (r *run) retireOnce(ctx context.Context, patience time.Duration) (kept, err
 	return kept, err
 }
 
-// retireRest retires what is left once all is processed, while the consumers are still there: they tell
-// the log what they need no more.
+// retireRest retires what is left once all is processed, while consumers tell the log what they need no more.
 func (r *run) retireRest(ctx context.Context) error {
 	if !r.result.Complete || !r.has(Retire) {
 		return nil
 	}
 	r.phase = "what is finished is retired"
 	end := time.Now().Add(changing)
-	ticker := time.NewTicker(look)
-	defer ticker.Stop()
 	for {
 		kept, err := r.retireOnce(ctx, changing)
 		if kept == nil && err == nil {
@@ -122,13 +115,8 @@ func (r *run) retireRest(ctx context.Context) error {
 			r.notes = append(r.notes, errors.Join(kept, err).Error())
 			return nil
 		}
-		if err := errors.Join(r.revive(), r.follow()); err != nil {
+		if err := errors.Join(r.revive(), r.follow(), pause(ctx, look)); err != nil {
 			return err
-		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
 		}
 	}
 }
@@ -137,11 +125,11 @@ func (r *run) retireRest(ctx context.Context) error {
 func (r *run) tellStorage() {
 	ctx, cancel := context.WithTimeout(context.Background(), clearing)
 	defer cancel()
-	c, err := r.storages(ctx)
+	var err error
+	r.result.Figures.Grown, r.result.Figures.Retired, err = r.storages(ctx)
 	if err != nil {
 		r.notes = append(r.notes, "how many storage topics were retired is not known: "+err.Error())
 	}
-	r.result.Figures.Grown, r.result.Figures.Retired = c.Grown, c.Retired
 	if r.Subscriptions {
 		if err := r.tellTurns(ctx); err != nil {
 			r.notes = append(r.notes, "how often the shards changed is not known: "+err.Error())
@@ -149,19 +137,13 @@ func (r *run) tellStorage() {
 	}
 }
 
-// counted are the storage topics that were added, and those that are retired.
-type counted struct{ Grown, Retired int64 }
-
-func (r *run) storages(ctx context.Context) (c counted, err error) {
+// storages counts the storage topics that took over from another, and those that are retired.
+func (r *run) storages(ctx context.Context) (grown, retired int64, err error) {
 	info, err := r.rf.Admin().DescribeTopic(ctx, r.topic)
-	if err != nil {
-		return c, err
-	}
-	c.Grown = int64(info.Produce)
 	for _, s := range info.Storage {
 		if s.Retired() {
-			c.Retired++
+			retired++
 		}
 	}
-	return c, nil
+	return int64(info.Produce), retired, err
 }

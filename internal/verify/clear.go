@@ -10,8 +10,7 @@ import (
 	"github.com/ringfence/ringfence/admin"
 )
 
-// The end of a run on stores that stay: what it made goes. A connection that is cut, or a store that is away for a
-// moment, is no reason to leave it behind.
+// The end of a run on stores that stay removes what it made, also when a connection is cut meanwhile.
 
 const (
 	clearing  = 30 * time.Second // until all is removed
@@ -19,8 +18,7 @@ const (
 	clearEach = 200 * time.Millisecond
 )
 
-// clear removes the topic with its records, the subscription and the progress of the group, and closes the
-// stores. It says what is left behind.
+// clear removes topic, subscription and group, closes the stores, and says what is left behind.
 func (c *crew) clear() error {
 	ctx, cancel := context.WithTimeout(context.Background(), clearing)
 	defer cancel()
@@ -43,9 +41,7 @@ func (c *crew) clear() error {
 }
 
 // again removes something, and tries it again while the store is away. What is not there was removed.
-func again(ctx context.Context, pause time.Duration, remove func(context.Context) error) error {
-	ticker := time.NewTicker(pause)
-	defer ticker.Stop()
+func again(ctx context.Context, every time.Duration, remove func(context.Context) error) error {
 	for {
 		once, cancel := context.WithTimeout(ctx, clearLast)
 		err := remove(once)
@@ -56,9 +52,7 @@ func again(ctx context.Context, pause time.Duration, remove func(context.Context
 		case !Away(err):
 			return err
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
+		if pause(ctx, every) != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@
 package verify
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -84,24 +85,23 @@ const (
 
 // Validate reports every fault of what was asked for.
 func (c *Config) Validate() error {
-	var errs []error
-	check := func(ok bool, name string, found, least, most any) {
-		if !ok {
-			errs = append(errs, fmt.Errorf("--%s %v: expected %v to %v: %w", name, found, least, most, fault.Invalid))
-		}
+	errs := []error{
+		within("for", c.For, minFor, maxFor),
+		within("partitions", c.Partitions, 1, 256),
+		within("consumers", c.Consumers, 1, 32),
+		within("producers", c.Producers, 1, 16),
+		within("keys", c.Keys, c.Producers, 100_000),
+		within("rate", c.Rate, 1, 100_000),
+		within("size", c.Size, minSize, 1<<20),
+		within("session-ttl", c.TTL, minTTL, maxTTL),
 	}
-	number := func(name string, n, least, most int) { check(n >= least && n <= most, name, n, least, most) }
-	check(c.For >= minFor && c.For <= maxFor, "for", c.For, minFor, maxFor)
-	number("partitions", c.Partitions, 1, 256)
-	number("consumers", c.Consumers, 1, 32)
-	number("producers", c.Producers, 1, 16)
-	number("keys", c.Keys, c.Producers, 100_000)
-	number("rate", c.Rate, 1, 100_000)
-	number("size", c.Size, minSize, 1<<20)
-	check(c.TTL >= minTTL && c.TTL <= maxTTL, "session-ttl", c.TTL, minTTL, maxTTL)
+	which := "" // kind of run has these faults
+	if c.Subscriptions {
+		which = " of a run with --subscriptions"
+	}
 	for _, f := range c.Faults {
 		if !slices.Contains(c.Kinds(), f) {
-			errs = append(errs, fmt.Errorf("--faults: %s is none%s; expected some of %s, with commas between them, or none: %w", storeurl.Quote(f), c.which(), strings.Join(c.Kinds(), ", "), fault.Invalid))
+			errs = append(errs, fmt.Errorf("--faults: %s is none%s; expected some of %s, with commas between them, or none: %w", storeurl.Quote(f), which, strings.Join(c.Kinds(), ", "), fault.Invalid))
 		}
 	}
 	if most := maxArrivals / max(c.Rate, 1); c.Subscriptions && c.For > time.Duration(most)*time.Second {
@@ -110,12 +110,12 @@ func (c *Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// which says of which kind of run the faults are, where others have others.
-func (c *Config) which() string {
-	if c.Subscriptions {
-		return " of a run with --subscriptions"
+// within reports a setting that is out of its bounds.
+func within[T cmp.Ordered](name string, found, least, most T) error {
+	if found < least || found > most {
+		return fmt.Errorf("--%s %v: expected %v to %v: %w", name, found, least, most, fault.Invalid)
 	}
-	return ""
+	return nil
 }
 
 func (c *Config) has(f string) bool { return slices.Contains(c.Faults, f) }

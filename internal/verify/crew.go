@@ -194,8 +194,6 @@ type looking func(context.Context) (done bool, left int64, err error)
 
 // until looks until something is done, as long as there is progress.
 func (c *crew) until(ctx context.Context, what string, patience time.Duration, holds looking) error {
-	ticker := time.NewTicker(c.look)
-	defer ticker.Stop()
 	var handled, lag int64
 	last := &stoodStillError{what: what, long: patience}
 	for moved := time.Now(); ; {
@@ -215,10 +213,8 @@ func (c *crew) until(ctx context.Context, what string, patience time.Duration, h
 		if time.Since(moved) > patience {
 			return last
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := pause(ctx, c.look); err != nil {
+			return err
 		}
 	}
 }
@@ -265,8 +261,7 @@ func allOwned(g api.Group) bool {
 
 func caughtUp(g api.Group) bool { return g.Lag == 0 }
 
-// judge gives what was written down to the judge, and names the promises that it knows. complete: all was
-// processed, or could have been.
+// judge has the judge read what was written down, and names its promises. complete: all could have been processed.
 func (c *crew) judge(complete bool) (*history.Report, []history.Promise, error) {
 	if c.subscription {
 		report, err := c.judgeArrivals(complete)

@@ -17,10 +17,9 @@ import (
 	"github.com/ringfence/ringfence/internal/history"
 )
 
-// What a process does that delivers the subscription of a run. Its handler writes each record down before it says
-// that it has taken it, into one file of all processes: each line is one append, so the file has them in the
-// order in which they were taken. A tenth of the attempts fail, and for ever, until the run says that it is
-// mended, one record of each poisoned key.
+// What a process does that delivers the subscription of a run. Its handler appends each record to one file of all
+// processes before it says that it has taken it: so the file has their order. A tenth of the attempts fail, and one
+// record of each poisoned key, until the run says that it is mended.
 
 const (
 	takenFile  = "taken"  // in the directory of the histories
@@ -69,12 +68,8 @@ func deliver(ctx context.Context, s Spec, rf *ringfence.Client, logger *slog.Log
 
 // take is the handler.
 func (s *Spec) take(ctx context.Context, m *ringfence.Message, file *os.File) error {
-	timer := time.NewTimer(handlerWork)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	if err := pause(ctx, handlerWork); err != nil {
+		return err
 	}
 	key, n := string(m.Key), sequenceOf(m.Value)-1
 	if err := s.refusal(key, n, m.Attempt); err != nil {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/api"
-	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/history"
 )
 
@@ -59,24 +58,14 @@ type groupDemo struct {
 }
 
 func (c *DemoConfig) validate() error {
-	var errs []error
-	atLeast := func(name string, n, least, most int) {
-		if n < least || n > most {
-			errs = append(errs, fmt.Errorf("--%s is %d; expected %d to %d: %w", name, n, least, most, fault.Invalid))
-		}
-	}
-	atLeast("partitions", c.Partitions, 1, 256)
-	atLeast("consumers", c.Consumers, 2, 26)
-	atLeast("messages", c.Messages, 100, 10_000_000)
-	return errors.Join(errs...)
+	return errors.Join(within("partitions", c.Partitions, 1, 256), within("consumers", c.Consumers, 2, 26), within("messages", c.Messages, 100, 10_000_000))
 }
 
-// Demo tells the story of a group and judges it: consumers share the partitions of a topic, one is killed with
-// kill -9, one is stopped beyond its lease. The error is ErrBroken when a promise was broken, and something else
-// when the story could not be told to its end.
+// Demo tells the story of a group, with a kill -9 and a stop beyond a lease, and judges it. The error is ErrBroken when
+// a promise was broken, and another one when the story did not come to its end.
 func Demo(ctx context.Context, c DemoConfig) (*DemoResult, error) {
 	if err := c.validate(); err != nil {
-		return nil, err
+		return new(DemoResult), err
 	}
 	suffix := "-demo-" + strings.ToLower(rand.Text()[:6])
 	d := &groupDemo{result: DemoResult{Partitions: c.Partitions, Consumers: c.Consumers, Owners: []Owners{}}}

@@ -89,7 +89,7 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 func TestDemoRefusesWrongNumbers(t *testing.T) {
 	t.Parallel()
 	_, err := Demo(t.Context(), DemoConfig{Consumers: 1, Messages: 1})
-	for _, what := range []string{"--partitions is 0", "--consumers is 1", "--messages is 1"} {
+	for _, what := range []string{"--partitions 0", "--consumers 1", "--messages 1"} {
 		if !errors.Is(err, fault.Invalid) || !strings.Contains(err.Error(), what) {
 			t.Errorf("error %v does not say %q", err, what)
 		}

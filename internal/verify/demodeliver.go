@@ -207,8 +207,7 @@ func (d *deliverDemo) awaitGood(ctx context.Context, what string) {
 	d.await(ctx, what, func() int64 { return d.missing(1) })
 }
 
-// missing counts the records, of the customers from one on, behind the last that arrived. Whether all before it
-// arrived, the judge says: a lost record does not keep the story from its end.
+// missing counts the records, of the customers from one on, behind the last that arrived; gaps before it the judge finds.
 func (d *deliverDemo) missing(from int) (left int64) {
 	for i := from; i < customers; i++ {
 		left += max(0, d.sequence[customer(i)]-int64(d.tally.last[customer(i)]))

@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// serveEndpoint is the body of the receiver of "demo --deliver": an HTTP endpoint that answers as a
-// handler of a subscription does, until ctx ends.
+// serveEndpoint is the receiver of "demo --deliver": an endpoint that answers as deliver's handler does.
 func (s *Spec) serveEndpoint(ctx context.Context) error {
 	file, err := s.openTaken()
 	if err != nil {

@@ -84,8 +84,7 @@ func moved(before, after api.Group) (n int) {
 	return n
 }
 
-// measureTakeover finds when the units of a dead consumer had new owners, and when these began
-// with their first record.
+// measureTakeover finds when the units of a dead consumer had new owners, and when their first records began.
 func (d *groupDemo) measureTakeover(since int64, units map[int]int64, victim string) {
 	first := map[history.Kind]map[int]int64{history.Owned: {}, history.Started: {}}
 	for _, path := range must(filepath.Glob(filepath.Join(d.dir, "*.jsonl"))) {
@@ -108,8 +107,7 @@ func (d *groupDemo) measureTakeover(since int64, units map[int]int64, victim str
 	d.result.TakeoverMillis, d.result.FirstRecordMillis = last(history.Owned), last(history.Started)
 }
 
-// measureStale counts what a consumer wrote, after it woke up, under the epochs that it had when
-// it was stopped.
+// measureStale counts what a consumer wrote, once woken, under the epochs from before its stop.
 func (d *groupDemo) measureStale(ctx context.Context, since int64, epochs map[int]int64, name string) {
 	for deadline := time.Now().Add(2 * time.Second); ; {
 		before := d.result.StaleCommits
@@ -126,10 +124,6 @@ func (d *groupDemo) measureStale(ctx context.Context, since int64, epochs map[in
 		if d.result.StaleCommits > 0 && d.result.StaleCommits == before || time.Now().After(deadline) {
 			return
 		}
-		select {
-		case <-time.After(50 * time.Millisecond):
-		case <-ctx.Done():
-			check(context.Cause(ctx))
-		}
+		check(pause(ctx, 50*time.Millisecond))
 	}
 }

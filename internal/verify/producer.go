@@ -18,13 +18,10 @@ import (
 	"github.com/ringfence/ringfence/internal/history"
 )
 
-// A producer has keys of its own, numbers the records of each, and tells the history of each
-// record before it sends it. A plain one sends every record once, some of a key right behind each
-// other, and leaves it at that whatever the answer. An idempotent one has an ID for each key and storage
-// topic, one record of it under way at a time, sends it until it is acknowledged, and now and then once
-// more. When the storage topic is sealed and does not have it, it goes to the next, under the ID there.
-// When the storage topic has forgotten what it had, the fate of the record is unknown: the key goes
-// on with the record behind it.
+// A producer numbers the records of its keys, and tells the history of each before it sends it. A plain one sends
+// every record once, whatever the answer. An idempotent one has an ID for each key and storage topic, one record of it
+// under way, and sends that until it is acknowledged, now and then once more; from a sealed storage topic it goes to
+// the next, and with one that has forgotten what it had, on to the record behind.
 
 const (
 	pace       = 5 * time.Millisecond
@@ -137,8 +134,7 @@ func (p *producer) begin() error {
 	return nil
 }
 
-// resume takes over what an earlier start told before it sent a record. The events of a key may come
-// in any order.
+// resume takes over what an earlier start told before it sent a record, in any order.
 func (k *key) resume(e *history.Event) {
 	k.sent = max(k.sent, e.Sequence)
 	switch {
@@ -240,8 +236,7 @@ func (p *producer) repeat(ctx context.Context, k *key) error {
 	return nil
 }
 
-// settle sends the last record of a key, which surely is stored nowhere, to the storage topic that
-// takes new ones; later, while there is none, or the stores do not answer.
+// settle sends the last record of a key, stored nowhere yet, to the storage topic that takes new ones, or later.
 func (p *producer) settle(ctx context.Context, k *key) error {
 	home, err := p.rf.ProducerHome(ctx, p.Topic)
 	if err != nil && !Away(err) && ctx.Err() == nil {

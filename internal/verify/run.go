@@ -70,8 +70,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	return &r.result, err
 }
 
-// play makes the topic, and lets all workers work until the time is up and all is processed. All that
-// it started has ended when it returns.
+// play makes the topic and lets all workers work until all is processed. All of them have ended when it returns.
 func (r *run) play(ctx context.Context) error {
 	return script.Try(func(s *script.Script) {
 		r.phase = "the consumers gather"
@@ -102,6 +101,16 @@ func (r *run) play(ctx context.Context) error {
 	})
 }
 
+// pause lets some time pass; the error says why ctx has ended.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 func (r *run) startAll(producers bool) {
 	for _, name := range r.all(producers) {
 		check(r.start(name))
@@ -112,15 +121,9 @@ func (r *run) startAll(producers bool) {
 func (r *run) hurt(ctx context.Context) {
 	defer r.changing.Wait()
 	r.phase, r.began, r.result.BeganAt = "load and faults", time.Now(), history.Now()
-	ticker := time.NewTicker(look / 4)
-	defer ticker.Stop()
 	told := time.Time{}
 	for open := true; open || time.Since(r.began) < r.For; {
-		select {
-		case <-ctx.Done():
-			check(context.Cause(ctx))
-		case <-ticker.C:
-		}
+		check(pause(ctx, look/4))
 		open = r.perform(ctx, time.Since(r.began))
 		if time.Since(told) < time.Second/4 {
 			continue
@@ -146,8 +149,7 @@ func (r *run) perform(ctx context.Context, elapsed time.Duration) (open bool) {
 	return open
 }
 
-// drained notes how the wait for the rest ended. A group that does not get on for long, though its stores
-// answer, is judged as it is: what it left is lost.
+// drained notes how the wait for the rest ended: what a group leaves that stands still is judged, and lost.
 func (r *run) drained(err error) error {
 	stood := new(stoodStillError)
 	if errors.As(err, &stood) && stood.last == nil {

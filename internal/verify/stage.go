@@ -60,8 +60,7 @@ type stage struct {
 	produced int
 }
 
-// tell opens the stage, plays the scenes, judges what was written down, and shows the verdict. What was made goes,
-// unless it is to stay.
+// tell opens the stage, plays the scenes, and shows the verdict. What was made goes, unless it is to stay.
 func tell(ctx context.Context, c *DemoConfig, topic, group string, play func(*stage), verdict func(*stage, *history.Report)) (out DemoOutcome, err error) {
 	crew, err := openCrew(ctx, &c.Site, topic, group)
 	if err != nil {

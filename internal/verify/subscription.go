@@ -15,9 +15,8 @@ import (
 	"github.com/ringfence/ringfence/internal/history"
 )
 
-// A run with subscriptions: the consumers deliver one subscription, whose shards change while the other faults hit.
-// At the end the good keys come through, the poison is given up, and redriven, and what waits behind it follows.
-// history.Arrivals judges what the handlers took.
+// A run with subscriptions: its shards change while other faults hit. At the end the good keys come through, the poison
+// is given up and redriven, and what waits behind it follows. history.Arrivals judges what the handlers took.
 
 // maxArrivals is how many records such a run may have: its judge has all of them in memory.
 const maxArrivals = 10_000_000
@@ -32,24 +31,19 @@ func (c *crew) subscribe(ctx context.Context, shards int) error {
 
 // reshard changes the number of shards, as soon as no other change is under way.
 func (c *crew) reshard(ctx context.Context, shards int) error {
-	ticker := time.NewTicker(look)
-	defer ticker.Stop()
 	for {
 		_, err := c.rf.Admin().ReshardSubscription(ctx, c.group, shards, nil)
 		if !errors.Is(err, ringfence.ErrConflict) {
 			return err
 		}
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return errors.Join(err, context.Cause(ctx))
+		if ended := pause(ctx, look); ended != nil {
+			return errors.Join(err, ended)
 		}
 	}
 }
 
-// deliverRest waits until all that was acknowledged is taken: first of the good keys, then, when the poison has
-// become dead letters, those redriven and all behind them. Where nothing moves for long, though the stores
-// answer, it goes on, and is judged as it is.
+// deliverRest waits until the good keys are taken, then redrives the poison, and waits for that and all behind it. Where
+// nothing moves for long, though the stores answer, it goes on, and is judged as it is.
 func (r *run) deliverRest(ctx context.Context) error {
 	var err error
 	if r.sent, err = readSent(r.dir); err != nil {
@@ -74,8 +68,7 @@ func (r *run) deliverRest(ctx context.Context) error {
 // stoodBefore is how long is waited where it stood still before.
 const stoodBefore = standing / 6
 
-// restComes waits for the good keys and for the dead letters of all poison that is there. What waits behind
-// another dead letter, which breaks a promise, is not waited for.
+// restComes waits for the good keys and the poison's dead letters, not for what waits behind any other dead letter.
 func (r *run) restComes(ctx context.Context, patience time.Duration) error {
 	r.phase = "the rest is delivered"
 	next := time.Time{}
@@ -99,8 +92,7 @@ func (r *run) restComes(ctx context.Context, patience time.Duration) error {
 	})
 }
 
-// lookAtDead is how often all dead letters are read at most: many records wait behind them, and it may take
-// seconds, for which the store has others to serve too.
+// lookAtDead is how often all dead letters are read at most: it may take the store seconds.
 const lookAtDead = time.Second
 
 func (r *run) allCome(ctx context.Context, patience time.Duration) error {
@@ -165,8 +157,7 @@ func (c *crew) redriveAll(ctx context.Context, patience time.Duration) (redriven
 // sent is what the producers' histories say, by key.
 type sent struct{ tried, acked map[string]int }
 
-// readSent reads it. Records are numbered from 1 in histories: the number of the last is how many there are, since
-// one of a key is sent when the one before it is known to be stored.
+// readSent reads it. The number of a key's last record, from 1 on, is how many there are: one is under way at a time.
 func readSent(dir string) (sent, error) {
 	s := sent{map[string]int{}, map[string]int{}}
 	paths, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))

@@ -11,8 +11,7 @@ import (
 	"github.com/ringfence/ringfence/internal/history"
 )
 
-// tally reads the histories while they grow: it counts what happened, and knows the owners. It
-// judges nothing.
+// tally reads the histories while they grow: it counts, knows the owners, and judges nothing.
 type tally struct {
 	dir   string
 	files map[string]int64 // as far as they were read
