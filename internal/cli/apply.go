@@ -40,7 +40,6 @@ drops records; --yes answers. Without a terminal it never asks.`,
     billing:
       topic: payments
       attempts: 5`,
-		Args: cobra.NoArgs,
 	}
 	fl := cmd.Flags()
 	fl.StringVarP(&file, "file", "f", "", "the YAML `file`, of one or more documents; - is stdin")

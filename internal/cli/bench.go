@@ -60,7 +60,7 @@ var errMissed = errors.New("a promised figure was missed")
 
 // benchOf makes the command of one measurement.
 func (a *app) benchOf(b *measure.Bench) *cobra.Command {
-	cmd := &cobra.Command{Use: b.Name, Short: b.Short, Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: b.Name, Short: b.Short}
 	strict := cmd.Flags().Bool("strict", false, "exit with 1 when a promised figure is missed")
 	b.Flags(cmd.Flags())
 	cmd.PreRunE = checked(func() error {

@@ -16,8 +16,7 @@ import (
 // lister lists the names that the shell is offered.
 type lister func(context.Context, *admin.Client) ([]string, error)
 
-// holder makes a command that only holds others. Of those the first argument is a name of the list, unless they make
-// it.
+// holder makes a command that only holds others, whose first argument but for "create" is a name of the list.
 func (a *app) holder(cmd *cobra.Command, names lister, commands ...*cobra.Command) *cobra.Command {
 	cmd.Args, cmd.RunE = cobra.ArbitraryArgs, a.needsSubcommand
 	cmd.AddCommand(commands...)
@@ -59,9 +58,9 @@ func (a *app) offers(names lister) cobra.CompletionFunc {
 	}
 }
 
-// named are the names of a list of things.
-func named[T any](all []T, err error, name func(T) string) ([]string, error) {
-	var names []string
+// named are the names of what is listed.
+func named[T any](ctx context.Context, list func(context.Context) ([]T, error), name func(T) string) (names []string, _ error) {
+	all, err := list(ctx)
 	for _, v := range all {
 		names = append(names, name(v))
 	}
@@ -69,23 +68,19 @@ func named[T any](all []T, err error, name func(T) string) ([]string, error) {
 }
 
 func topicNames(ctx context.Context, c *admin.Client) ([]string, error) {
-	all, err := c.ListTopics(ctx)
-	return named(all, err, func(t api.TopicSummary) string { return t.Name })
+	return named(ctx, c.ListTopics, func(t api.TopicSummary) string { return t.Name })
 }
 
 func groupNames(ctx context.Context, c *admin.Client) ([]string, error) {
-	all, err := c.ListGroups(ctx)
-	return named(all, err, func(g api.Group) string { return g.Name })
+	return named(ctx, c.ListGroups, func(g api.Group) string { return g.Name })
 }
 
 func subscriptionNames(ctx context.Context, c *admin.Client) ([]string, error) {
-	all, err := c.ListSubscriptions(ctx)
-	return named(all, err, func(d *api.Subscription) string { return d.Name })
+	return named(ctx, c.ListSubscriptions, func(d *api.Subscription) string { return d.Name })
 }
 
 func ringNames(ctx context.Context, c *admin.Client) ([]string, error) {
-	all, err := c.ListRings(ctx)
-	return named(all, err, func(d api.Ring) string { return d.Ring })
+	return named(ctx, c.ListRings, func(d api.Ring) string { return d.Ring })
 }
 
 // storageNames are the names of the storage topics that are there.

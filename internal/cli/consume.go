@@ -63,7 +63,6 @@ they have started.`,
   ringfence consume payments --group audit --max 10 --idle-exit 2s | jq .value
   ringfence consume mails --group sender --exec ./send-mail.sh --concurrency 4
   ringfence consume clicks --group copy --print value > clicks.log`,
-		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: first(a.offers(topicNames)),
 	}
 	f.register(cmd.Flags())
@@ -221,16 +220,15 @@ func (a *app) showProcessed(ctx context.Context, t *pipe.Tally) {
 	}
 }
 
-// processor is what is done with a record, and how to end it. stop is called with the reason
-// when it can do nothing any more.
+// processor is what is done with a record, and how to end it; it calls stop when it can do nothing any more.
 func (a *app) processor(f *consumeFlags, stop func(error)) (ringfence.Handler, func()) {
 	if f.exec != "" {
-		environ := withoutKey(a.environ)
+		hidden := []string{envPrefix + "RECORD_KEY"} // of another record: a command may run this process, and a record may have no key
 		if !f.execStores {
-			environ = withoutStores(environ)
+			hidden = append(hidden, envName("log"), envName("registry")) // which may hold passwords
 		}
 		x := &command.Runner{
-			Command: f.exec, Environ: environ, Stdout: a.stdout.Exact(), Stderr: a.stderr.Exact(), Logger: a.logger(),
+			Command: f.exec, Environ: without(a.environ, hidden), Stdout: a.stdout.Exact(), Stderr: a.stderr.Exact(), Logger: a.logger(),
 			Running: &a.children, Decides: f.policy,
 		}
 		return x.Process, func() {}
@@ -240,10 +238,7 @@ func (a *app) processor(f *consumeFlags, stop func(error)) (ringfence.Handler, f
 	}
 	s := pipe.NewSink(a.records(f.print), stop)
 	return func(ctx context.Context, m *ringfence.Message) error {
-		if f.print == "value" {
-			return s.Write(ctx, append(slices.Clip(m.Value), '\n'))
-		}
-		line, err := m.Record().Line()
+		line, err := printed(f.print, m)
 		if err != nil {
 			return err
 		}
@@ -251,16 +246,18 @@ func (a *app) processor(f *consumeFlags, stop func(error)) (ringfence.Handler, f
 	}, s.Close
 }
 
-// withoutKey is an environment without the key of another record: that of a command which runs this process.
-// The other variables of a record are set for each one, and a record may have no key.
-func withoutKey(environ []string) []string {
-	return slices.DeleteFunc(slices.Clone(environ), func(kv string) bool { return strings.HasPrefix(kv, envPrefix+"RECORD_KEY=") })
+// printed is a record in a form of --print.
+func printed(form string, m *ringfence.Message) ([]byte, error) {
+	if form == "value" {
+		return append(slices.Clip(m.Value), '\n'), nil
+	}
+	return m.Record().Line()
 }
 
-// withoutStores is an environment without the URLs of the stores, which hold passwords.
-func withoutStores(environ []string) []string {
+// without is an environment without some variables.
+func without(environ, names []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
-		return name == envName("log") || name == envName("registry")
+		return slices.Contains(names, name)
 	})
 }

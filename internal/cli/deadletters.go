@@ -128,7 +128,6 @@ key. With --all also records that are decided about: "redriven", "skipped", "dis
 func (a *app) deadLettersList(cmd *cobra.Command, table func(*report, []api.DeadLetter)) *cobra.Command {
 	var c chosen
 	var limit int
-	cmd.Args = cobra.ExactArgs(1)
 	cmd.Flags().BoolVar(&c.decided, "all", false, "also those that are decided about")
 	c.register(cmd.Flags())
 	if table != nil {
@@ -248,7 +247,6 @@ func (a *app) deadLettersEdit() *cobra.Command {
 byte, before what waits behind it. Key and headers stay; the header ringfence-edited says
 which dead letter it was. The topic keeps the record as it is.`,
 		Example: `  ringfence subscription dead-letters edit billing 0.3.668.0 --value-file fixed.json`,
-		Args:    cobra.ExactArgs(2),
 	}
 	cmd.Flags().StringVar(&file, "value-file", "", "the `file` with the new value")
 	_ = cmd.MarkFlagRequired("value-file") // made just above
@@ -271,7 +269,6 @@ func (a *app) deadLettersShow() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show NAME ID",
 		Short: "Show one record that is not delivered, as a line of JSON",
-		Args:  cobra.ExactArgs(2),
 		RunE: a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 			list, err := rf.Admin().ListDeadLetters(ctx, args[0], &admin.DeadLetterOptions{IDs: args[1:]})
 			if err != nil && len(list) == 0 {

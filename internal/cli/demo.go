@@ -35,7 +35,6 @@ with kill -9, the shards change from 4 to 6, and the dead letter is redriven.`,
   ringfence demo --deliver
   ringfence demo --partitions 32 --consumers 5 --messages 100000
   ringfence demo --keep --format json`,
-		Args: cobra.NoArgs,
 	}
 	fl := cmd.Flags()
 	fl.IntVarP(&c.Partitions, "partitions", "p", 8, "`number` of partitions")
@@ -96,9 +95,6 @@ func (a *app) demo(ctx context.Context, cmd *cobra.Command, c *verify.DemoConfig
 
 func demoGroup(ctx context.Context, c *verify.DemoConfig) (any, *verify.DemoOutcome, error) {
 	r, err := verify.Demo(ctx, *c)
-	if r == nil {
-		return nil, nil, err
-	}
 	return r, &r.DemoOutcome, err
 }
 

@@ -39,8 +39,7 @@ var missing = regexp.MustCompile(`\b(topic|group|ring|subscription) "[^"]*": not
 // unreached is how a log or a registry is named at whose address nothing answers.
 var unreached = regexp.MustCompile(`\bopen (log|registry) (?s:.*)\b(?:connection refused|no such host|no route to host|network is unreachable|i/o timeout)\b`)
 
-// whereToLook adds to an error what to do about it: about a store that can't be reached, and about a topic, group, ring
-// or subscription that is not there.
+// whereToLook adds to an error what to do about a store that can't be reached, or about a thing that is not there.
 func (a *app) whereToLook(err error) error {
 	if away := unreached.FindStringSubmatch(fmt.Sprint(err)); away != nil {
 		return fmt.Errorf("%w; start that server, or name another one with --%s", err, away[1])

@@ -15,25 +15,21 @@ import (
 
 	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/measure"
 	"github.com/ringfence/ringfence/internal/storeurl"
 	"github.com/ringfence/ringfence/registry"
 )
 
-// mayBeEmpty are the texts that mean something without a byte. Any other flag that is given as nothing is a mistake,
-// mostly a variable of a shell that is not set: taken for the default, --registry "$REGISTRY" would be another store,
-// and --secret-file "$SECRET" deliveries without a signature.
+// mayBeEmpty are the texts that mean something without a byte. Elsewhere an empty one is a shell's unset variable.
 var mayBeEmpty = []string{"config", "key", "namespace", "reason"}
 
 // ageless is the flag whose time may be longer than a year.
 const ageless = "retention-age"
 
-// boundsOf is the annotation of a flag with bounds of its own.
-const boundsOf = "bounds"
-
 // bounded bounds the values of flags that are given; a default need not be within.
 func bounded[N int | time.Duration](fl *pflag.FlagSet, least, most N, names ...string) {
 	for _, name := range names {
-		_ = fl.SetAnnotation(name, boundsOf, []string{fmt.Sprint(int64(least)), fmt.Sprint(int64(most))}) // fails for an unknown flag only
+		_ = fl.SetAnnotation(name, measure.Bounds, []string{fmt.Sprint(int64(least)), fmt.Sprint(int64(most))}) // fails for an unknown flag only
 	}
 }
 
@@ -48,8 +44,7 @@ func checked(check func() error) func(*cobra.Command, []string) error {
 	return func(*cobra.Command, []string) error { return check() }
 }
 
-// checkValues refuses the values that no flag takes: nothing, and numbers and times out of their bounds, which are 0, or
-// the default if that is less, and for times a year.
+// checkValues refuses empty values, and numbers and times out of bounds: from 0, or a lower default, and for times to a year.
 func checkValues(fl *pflag.FlagSet) (errs []error) {
 	fl.VisitAll(func(f *pflag.Flag) {
 		if !f.Changed {
@@ -82,7 +77,7 @@ func checkValues(fl *pflag.FlagSet) (errs []error) {
 
 // outside says what was expected of a number out of its bounds; "": it is within.
 func outside(f *pflag.Flag, n, least, most int64, text func(int64) string) string {
-	own := f.Annotations[boundsOf]
+	own := f.Annotations[measure.Bounds]
 	if own != nil {
 		least, _ = strconv.ParseInt(own[0], 10, 64)
 		most, _ = strconv.ParseInt(own[1], 10, 64)
@@ -172,14 +167,19 @@ func completeWith(cmd *cobra.Command, flag string, values ...string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // fails for an unknown flag only
 }
 
-// wrapUsage makes the refusals of argument checks usage errors that show how it goes.
+// wrapUsage makes the refusals of argument checks usage errors that show how it goes. A command without a check takes
+// the arguments that its usage names in capitals.
 func (a *app) wrapUsage(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		a.wrapUsage(c)
 	}
 	check := cmd.Args
 	if check == nil {
-		return
+		n := 0
+		for words := strings.Fields(cmd.Use)[1:]; n < len(words) && words[n][0] >= 'A' && words[n][0] <= 'Z'; {
+			n++
+		}
+		check = cobra.ExactArgs(n)
 	}
 	cmd.Args = func(c *cobra.Command, args []string) error {
 		if check(c, args) == nil {

@@ -96,7 +96,7 @@ func TestExecGivesNoKeyOfAnotherRecord(t *testing.T) {
 	if err := h(t.Context(), &ringfence.Message{Value: []byte("v")}); err != nil || out.String() != "[]\n" {
 		t.Errorf("a command got %q: %v", &out, err)
 	}
-	if got := withoutKey(environ); !slices.Equal(got, []string{"RINGFENCE_RECORD_KEYS=other", "PATH=/bin"}) {
+	if got := without(environ, []string{"RINGFENCE_RECORD_KEY"}); !slices.Equal(got, []string{"RINGFENCE_RECORD_KEYS=other", "PATH=/bin"}) {
 		t.Errorf("a command gets %q", got)
 	}
 }

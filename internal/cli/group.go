@@ -21,23 +21,12 @@ func (a *app) groupCommand() *cobra.Command {
 		Use:     "group",
 		Short:   "List, describe, move, pause and delete consumer groups",
 		Aliases: []string{"groups"},
-	}, groupNames, a.groupList(), a.groupDescribe(), a.groupSeek(), a.groupPause(), a.groupResume(), a.groupDelete())
+	}, groupNames, listing(a, "List the consumer groups with their members and lag", (*admin.Client).MeasureGroups, groupTable), a.groupDescribe(), a.groupSeek(),
+		a.groupControl("pause", "Stop a group from taking new records; running ones finish", (*admin.Client).PauseGroup),
+		a.groupControl("resume", "Let a paused group go on", (*admin.Client).ResumeGroup), a.groupDelete())
 }
 
-func (a *app) groupList() *cobra.Command {
-	return &cobra.Command{
-		Use:     "list",
-		Short:   "List the consumer groups with their members and lag",
-		Aliases: []string{"ls"},
-		Args:    cobra.NoArgs,
-		RunE: show(a, func(ctx context.Context, c *admin.Client, _ []string) ([]api.Group, error) {
-			return c.MeasureGroups(ctx)
-		}, groupTable),
-	}
-}
-
-// unreadableDocument says whether what was asked for is damaged, or written by another version: in a
-// list it is named, and hides nothing else.
+// unreadableDocument is about one that is damaged, or of another version: a list names it and goes on.
 func unreadableDocument(err error) bool {
 	return errors.Is(err, ringfence.ErrCorrupt) || errors.Is(err, ringfence.ErrInvalid)
 }
@@ -61,7 +50,6 @@ the record there is damaged, the exit code is 1.`,
 		Example: `  ringfence group describe billing
   ringfence group describe billing --watch
   ringfence group describe billing --format json | jq '.units[] | select(.lag > 0)'`,
-		Args: cobra.ExactArgs(1),
 	}
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it again and again until interrupted")
 	cmd.Flags().DurationVar(&every, "every", time.Second, "with --watch: how often")
@@ -109,10 +97,7 @@ func (a *app) again(ctx context.Context, every time.Duration, show func(context.
 		if a.global.format == "text" && a.draws(a.stdout) {
 			fmt.Fprint(a.stdout, a.stdout.Control("\x1b[H\x1b[2J"))
 		}
-		if err := show(ctx); err != nil {
-			if errors.Is(context.Cause(ctx), errSignalled) {
-				return nil
-			}
+		if err := show(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
 		select {

@@ -32,7 +32,6 @@ hold later records of its keys begin again after it.`,
   ringfence group seek billing --to -15m
   ringfence group seek billing --to 4711 --partition 3
   ringfence group seek billing --to 4711 --partition 1/3`,
-		Args: cobra.ExactArgs(1),
 	}
 	cmd.Flags().StringVar(&to, "to", "", "`where`: earliest, latest, an offset, a time or an age")
 	cmd.Flags().StringSliceVar(&partitions, "partition", nil, "only this `partition`, or STORAGE/PARTITION; may be repeated")
@@ -84,28 +83,13 @@ func checkpoint(offset int64) cell {
 	return number(offset)
 }
 
-func (a *app) groupPause() *cobra.Command {
-	return a.groupControl("pause", "Stop a group from taking new records; running ones finish", true,
-		func(ctx context.Context, rf *ringfence.Client, name string, partitions []int) error {
-			return rf.Admin().PauseGroup(ctx, name, &admin.PauseGroupOptions{Partitions: partitions})
-		})
-}
-
-func (a *app) groupResume() *cobra.Command {
-	return a.groupControl("resume", "Let a paused group go on", false,
-		func(ctx context.Context, rf *ringfence.Client, name string, partitions []int) error {
-			return rf.Admin().ResumeGroup(ctx, name, &admin.PauseGroupOptions{Partitions: partitions})
-		})
-}
-
-func (a *app) groupControl(verb, short string, paused bool, control func(context.Context, *ringfence.Client, string, []int) error) *cobra.Command {
+func (a *app) groupControl(verb, short string, control func(*admin.Client, context.Context, string, *admin.PauseGroupOptions) error) *cobra.Command {
 	var partitions []string
 	cmd := &cobra.Command{
 		Use:   verb + " NAME",
 		Short: short,
 		Example: fmt.Sprintf(`  ringfence group %[1]s billing
   ringfence group %[1]s billing --partition 3 --partition 5`, verb),
-		Args: cobra.ExactArgs(1),
 	}
 	cmd.Flags().StringSliceVar(&partitions, "partition", nil, "only this `partition`, or STORAGE/PARTITION; may be repeated")
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
@@ -117,10 +101,10 @@ func (a *app) groupControl(verb, short string, paused bool, control func(context
 		if err != nil {
 			return err
 		}
-		if err := control(ctx, rf, args[0], some); err != nil {
+		if err := control(rf.Admin(), ctx, args[0], &admin.PauseGroupOptions{Partitions: some}); err != nil {
 			return err
 		}
-		result := api.GroupPause{Group: args[0], Paused: paused, All: len(some) == 0, Partitions: some}
+		result := api.GroupPause{Group: args[0], Paused: verb == "pause", All: len(some) == 0, Partitions: some}
 		if result.All {
 			result.Partitions = make([]int, len(g.Units))
 			for i, u := range g.Units {
@@ -147,7 +131,6 @@ func (a *app) groupDelete() *cobra.Command {
 conflict (exit code 4). --force deletes it all the same, and also a group whose
 documents can't be read. On a terminal it asks first; --yes answers. Without a terminal
 it never asks.`,
-		Args: cobra.ExactArgs(1),
 	}
 	f.register(cmd.Flags(), "also with members, or with documents that can't be read")
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {

@@ -48,8 +48,7 @@ func inputError(err error) error {
 	return fmt.Errorf("input: %w: %w", err, fault.Invalid)
 }
 
-// readUntil reads from where nothing can call a read off, until that returns or ctx ends: then it is left to
-// the end of the process.
+// readUntil reads until that returns or ctx ends: then the read, which can't be called off, is left to the process's end.
 func readUntil[T any](ctx context.Context, read func() (T, error)) (got T, err error) {
 	type answer struct {
 		got T

@@ -168,13 +168,11 @@ func printFrame(out io.Writer, i filelog.FrameInfo, asJSON bool) error {
 	if asJSON {
 		return writeJSON(out, line, "")
 	}
+	what := fmt.Sprintf("offsets %d to %d  %s  %s", fr.Base, fr.Next()-1, plural(fr.Count, "record"), line.Kind)
 	if fr.ProducerID != 0 && fr.Count == 0 {
-		_, err := fmt.Fprintf(out, "%s  %s+%d  partition %d  epoch %d of producer %x begins  %s\n", i.Topic, filepath.Base(i.File), i.Position,
-			fr.Partition, fr.ProducerEpoch, fr.ProducerID, line.Timestamp)
-		return err
+		what = fmt.Sprintf("epoch %d of producer %x begins", fr.ProducerEpoch, fr.ProducerID)
 	}
-	_, err := fmt.Fprintf(out, "%s  %s+%d  partition %d  offsets %d to %d  %s  %s  %s\n", i.Topic, filepath.Base(i.File), i.Position,
-		fr.Partition, fr.Base, fr.Next()-1, plural(fr.Count, "record"), line.Kind, line.Timestamp)
+	_, err := fmt.Fprintf(out, "%s  %s+%d  partition %d  %s  %s\n", i.Topic, filepath.Base(i.File), i.Position, fr.Partition, what, line.Timestamp)
 	return err
 }
 
@@ -255,26 +253,24 @@ type checkedLog struct {
 }
 
 type checkedTopic struct {
-	Topic      string            `json:"topic"` // the storage topic
-	Dir        string            `json:"dir"`
-	Partitions int               `json:"partitions"`
-	Retention  topic.Retention   `json:"retention"`
-	State      string            `json:"state"`
-	Sealed     bool              `json:"sealed"`
-	Frames     int64             `json:"frames"`
-	Records    int64             `json:"records"`
-	Bytes      int64             `json:"bytes"`
-	Next       []int64           `json:"next"` // by partition
-	Segments   []checkedSegment  `json:"segments"`
-	Damage     []damageOfSegment `json:"damage"`
+	Topic      string                 `json:"topic"` // the storage topic
+	Dir        string                 `json:"dir"`
+	Partitions int                    `json:"partitions"`
+	Retention  topic.Retention        `json:"retention"`
+	State      string                 `json:"state"`
+	Sealed     bool                   `json:"sealed"`
+	Frames     int64                  `json:"frames"`
+	Records    int64                  `json:"records"`
+	Bytes      int64                  `json:"bytes"`
+	Next       []int64                `json:"next"` // by partition
+	Segments   []checkedSegment       `json:"segments"`
+	Damage     []filelog.DamageReport `json:"damage"`
 }
 
 type checkedSegment struct {
 	filelog.SegmentReport
 	Created string `json:"created"`
 }
-
-type damageOfSegment = filelog.DamageReport
 
 func checkedTopics(found *filelog.Report) checkedLog {
 	log := checkedLog{Topics: make([]checkedTopic, len(found.Topics))}
@@ -284,7 +280,7 @@ func checkedTopics(found *filelog.Report) checkedLog {
 			Topic: c.Name, Dir: t.Dir, Partitions: c.Partitions, State: soundness(t),
 			Retention: topic.Retention{Bytes: c.RetentionBytes, AgeMS: c.RetentionAgeMillis, Force: c.RetentionForce},
 			Sealed:    t.Sealed, Frames: t.Frames, Records: t.Records,
-			Next: t.Next, Damage: append([]damageOfSegment{}, t.Damage...),
+			Next: t.Next, Damage: append([]filelog.DamageReport{}, t.Damage...),
 			Segments: make([]checkedSegment, len(t.Segments)),
 		}
 		for n, s := range t.Segments {

@@ -26,8 +26,7 @@ func (r redacted) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// library is where packages write that know of no other logger than the standard library's, as net/http does. A
-// server can have them write without an end, such as by unknown frames of HTTP/2: only --log-level debug shows it.
+// library is the logger of net/http and its like, which a server can have write without end: it shows at debug only.
 type library struct{ app *app }
 
 func (l library) Write(text []byte) (int, error) {

@@ -18,8 +18,7 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// Main runs the command line of this process and returns its exit code. The program is called name
-// and knows the stores of backends besides file: and mem:, which the library brings along.
+// Main runs the command line of the program name and returns its exit code; file: and mem: need no backend.
 func Main(name string, backends []ringfence.Backend) int {
 	if len(os.Args) == 2 && os.Args[1] == command.WatchName {
 		return command.Watch(os.Stdin)
@@ -28,8 +27,7 @@ func Main(name string, backends []ringfence.Backend) int {
 	a.name, a.backends, a.environ = name, backends, os.Environ()
 	log.SetFlags(0)
 	log.SetOutput(library{a})
-	// A reader that went away (| head) is an error of a write, so that a consumer can drain. The
-	// signal is caught and not ignored: what --exec runs would inherit that it is ignored.
+	// A write to a closed pipe (| head) is an error, so that a consumer drains. Ignored, what --exec runs would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, stop := a.untilSignalled(context.Background())
 	defer stop()
@@ -39,14 +37,12 @@ func Main(name string, backends []ringfence.Backend) int {
 // errSignalled is why the context ended at a signal.
 var errSignalled = errors.New("interrupted by a signal")
 
-// echo is for how long after a signal another one is taken for the same: timeout(1) signals a
-// process and then its group, and a shell may pass on what the terminal has sent to both.
+// echo is how long another signal counts as the same: timeout(1) and shells may signal a process and then its group.
 const echo = 200 * time.Millisecond
 
-// untilSignalled returns a context that the first SIGINT, SIGTERM or SIGHUP ends, so that the command
-// drains; a second one quits at once, with the exit code of a killed process. SIGHUP says that the
-// terminal is gone, often more than once (from the kernel, the shell and the session), so it is never
-// the second one; under nohup, which ignores it, the command goes on without a terminal.
+// untilSignalled returns a context that the first SIGINT, SIGTERM or SIGHUP ends, so that the command drains; a second
+// one quits at once, with the exit code of a killed process. SIGHUP comes more than once when a terminal goes (from the
+// kernel, the shell and the session), so it is never the second one; nohup ignores it.
 func (a *app) untilSignalled(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 2)

@@ -35,6 +35,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		"consume t --group g --max-in-flight 0":                     {"--max-in-flight 0: expected 1 to 16384"},
 		"consume t --group g --retry-initial 10s --retry-max 1s":    {"is longer than --retry-max 1s"},
 		"topic create lost --life zzz":                              {`--life "zzz": expected 8 letters and digits`},
+		"bench produce --rounds 0 --batch -1 --async -1":            {"--rounds 0: expected 1 or more", "--batch -1: expected 1 or more", "--async -1: expected 0 or more"},
 		"subscription dead-letters list billing --limit -1":         {"--limit -1: expected 0 or more"},
 		create + "--timeout 0":                                      {"--timeout 0s: expected 1ms to 8760h0m0s"},
 		create + "--timeout -1s":                                    {"--timeout -1s: expected 1ms to"},

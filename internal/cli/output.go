@@ -23,8 +23,7 @@ import (
 	"github.com/ringfence/ringfence/subscription"
 )
 
-// emit prints a result on stdout: v as one JSON document, or what text makes of it. Both show
-// the same facts. The URL of an endpoint is shown without its secrets.
+// emit prints a result on stdout, as one JSON document or as text; the URL of an endpoint without its secrets.
 func emit[T any](a *app, v T, text func(*report, T)) error {
 	switch s := any(v).(type) {
 	case *api.Subscription:
@@ -61,8 +60,7 @@ func writeJSON(w io.Writer, v any, indent string) error {
 	return enc.Encode(v)
 }
 
-// show makes the body of a command that gives one order and prints what comes of it: of an order that failed, the
-// part that is known.
+// show makes the body of a command that gives one order and prints what comes of it, or the known part when it failed.
 func show[T any](a *app, order func(ctx context.Context, c *admin.Client, args []string) (T, error), text func(*report, T)) func(*cobra.Command, []string) error {
 	return a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		v, err := order(ctx, rf.Admin(), args)
@@ -73,12 +71,21 @@ func show[T any](a *app, order func(ctx context.Context, c *admin.Client, args [
 	})
 }
 
+// listing is a command that lists things.
+func listing[T any](a *app, short string, order func(*admin.Client, context.Context) ([]T, error), text func(*report, []T)) *cobra.Command {
+	return &cobra.Command{
+		Use:     "list",
+		Short:   short,
+		Aliases: []string{"ls"},
+		RunE:    show(a, func(ctx context.Context, c *admin.Client, _ []string) ([]T, error) { return order(c, ctx) }, text),
+	}
+}
+
 // newReport starts a text for stdout, with colours on a terminal.
 func (a *app) newReport() *report { return &report{out: a.stdout, colour: a.colours(a.stdout)} }
 
-// records is where records go in a form of --print: values as they are, for a program that reads them, and
-// safe for a terminal. JSON is made safe everywhere: it stays the same document, and what reads it first
-// (head, tee, jq) may have a terminal behind it.
+// records is where records go in a form of --print: values as they are for a program, and safe for a terminal; JSON
+// safe everywhere, as what reads it first (head, tee, jq) may have a terminal behind it.
 func (a *app) records(form string) io.Writer {
 	if form != "value" || isTerminal(a.stdout) {
 		return a.stdout
@@ -175,8 +182,7 @@ func styleIf(cond bool, st style, c cell) cell {
 
 func dash(s string) string { return cmp.Or(s, "-") }
 
-// widest is how far a column is padded. A key can be 32 KiB long: without a bound one of them would be as
-// many blanks in every other row of its table. What is longer is shown whole and stands out of its column.
+// widest is how far a column is padded: a key of 32 KiB would be as many blanks in every other row.
 const widest = 200
 
 // tableOf prints a table with a row for each of a list.

@@ -11,8 +11,7 @@ import (
 	"github.com/ringfence/ringfence/internal/storeurl"
 )
 
-// partitionName is how people know a partition: by its number, behind the index of its storage topic
-// when that is not the first.
+// partitionName is the number of a partition, behind the index of its storage topic unless that is the first.
 func partitionName(storage, partition int) string {
 	if storage > 0 {
 		return fmt.Sprintf("%d/%d", storage, partition)
@@ -20,8 +19,7 @@ func partitionName(storage, partition int) string {
 	return fmt.Sprint(partition)
 }
 
-// partitionsOf are the partitions that flags name, each once, in order, numbered through all storage topics: "3" is
-// such a number, and number gives that of "1/3", or -1.
+// partitionsOf are the partitions that flags name, numbered through all storage topics; number gives that of "1/3", or -1.
 func partitionsOf(of string, names []string, number func(storage, partition int) int) ([]int, error) {
 	list := []int{}
 	for _, name := range names {

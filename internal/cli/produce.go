@@ -48,7 +48,6 @@ value, headers and timestamp.`,
   printf 'acct-1:+10\nacct-2:-3\n' | ringfence produce payments --key-sep :
   ringfence produce clicks --file clicks.log --header source=web --format json
   ringfence consume old --group copy --from earliest --idle-exit 1s | ringfence produce new --input json`,
-		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: first(a.offers(topicNames)),
 	}
 	fl := cmd.Flags()

@@ -7,8 +7,7 @@ import (
 	"github.com/ringfence/ringfence/internal/visible"
 )
 
-// progress tells on stderr how far long work got: a line redrawn in place on a terminal, a line
-// every ten seconds elsewhere. One goroutine uses it.
+// progress shows on stderr how far long work got: redrawn in place on a terminal, every ten seconds elsewhere.
 type progress struct {
 	w        *visible.Writer
 	terminal bool

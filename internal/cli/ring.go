@@ -25,8 +25,7 @@ under a fencing epoch. A ring needs the coordination store only (--data or --reg
 	}, ringNames, a.ringJoin(), a.ringOwner(), a.ringStatus(), a.ringList(), a.ringDelete())
 }
 
-// withRegistry makes a cobra body of an action on the coordination store alone. Unless create is
-// set, a data directory that is missing is an error and is not made.
+// withRegistry is withClient for the coordination store alone.
 func (a *app) withRegistry(create bool, body func(ctx context.Context, reg *registry.Registry, args []string) error) func(*cobra.Command, []string) error {
 	return a.do(func(ctx context.Context, args []string) error {
 		return onStore(ctx, a, create, ringfence.OpenRegistry, func(ctx context.Context, reg *registry.Registry) error { return body(ctx, reg, args) })
@@ -70,7 +69,6 @@ func (a *app) ringStatus() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status NAME",
 		Short: "Show the members of a ring and how the keys are shared",
-		Args:  cobra.ExactArgs(1),
 		RunE: showRing(a, func(ctx context.Context, c *admin.Rings, args []string) (*api.Ring, error) {
 			return c.DescribeRing(ctx, args[0])
 		}, func(r *report, d *api.Ring) { ringText(r, d, "") }),
@@ -96,7 +94,6 @@ func (a *app) ringOwner() *cobra.Command {
 	return &cobra.Command{
 		Use:   "owner NAME KEY",
 		Short: "Show which member of a ring handles a key",
-		Args:  cobra.ExactArgs(2),
 		RunE: showRing(a, func(ctx context.Context, c *admin.Rings, args []string) (*api.RingOwner, error) {
 			return c.FindRingOwner(ctx, args[0], args[1])
 		}, ownerText),
@@ -108,7 +105,6 @@ func (a *app) ringList() *cobra.Command {
 		Use:     "list",
 		Short:   "List the rings",
 		Aliases: []string{"ls"},
-		Args:    cobra.NoArgs,
 		RunE: showRing(a, func(ctx context.Context, c *admin.Rings, _ []string) ([]api.Ring, error) {
 			return c.ListRings(ctx)
 		}, func(r *report, rings []api.Ring) {
@@ -129,7 +125,6 @@ func (a *app) ringDelete() *cobra.Command {
 		Short: "Delete a ring that has no members",
 		Long: `Delete a ring and its history. A ring with members is a conflict (exit code 4).
 On a terminal it asks first; --yes answers. Without a terminal it never asks.`,
-		Args: cobra.ExactArgs(1),
 	}
 	cmd.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask")
 	cmd.RunE = a.withRegistry(false, func(ctx context.Context, reg *registry.Registry, args []string) error {

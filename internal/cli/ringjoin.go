@@ -38,7 +38,6 @@ first, and the others begin --drain later. Joins and leaves are shown on stderr.
 		Example: `  ringfence ring join webhooks --member a
   printf 'user-1\nuser-2\n/status\n' | ringfence ring join webhooks
   ringfence ring join jobs --mode table --registry postgres://localhost/app`,
-		Args: cobra.ExactArgs(1),
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&cfg.Member, "member", "", "`ID` in the ring (default: host and process); the newest start of an ID fences the others")
@@ -113,8 +112,7 @@ func (t *ringTalk) talk(ctx context.Context, stay bool) error {
 	done := make(chan struct{})
 	defer close(done)
 	var unread error // valid when lines is closed
-	// It ends with the talk, except while it sits in a read of a terminal or a pipe, which can't be
-	// called off.
+	// It ends with the talk, or with its read of a terminal or a pipe, which can't be called off.
 	go func() {
 		defer close(lines)
 		in := bufio.NewScanner(t.a.stdin)

@@ -179,11 +179,8 @@ func (a *app) clientConfig() ringfence.Config {
 	}
 }
 
-// action is the body of a command.
-type action func(ctx context.Context, args []string) error
-
 // do makes a cobra body of an action: it bounds it by --timeout and marks that usage was fine.
-func (a *app) do(body action) func(*cobra.Command, []string) error {
+func (a *app) do(body func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		a.running = true
 		ctx := cmd.Context()
@@ -209,8 +206,7 @@ func (a *app) do(body action) func(*cobra.Command, []string) error {
 	}
 }
 
-// withClient makes a cobra body of an action on an open client. Unless create is set, a data
-// directory that is missing is an error and is not made.
+// withClient makes a cobra body of an action on an open client. Only create makes a missing data directory.
 func (a *app) withClient(create bool, body func(ctx context.Context, rf *ringfence.Client, args []string) error) func(*cobra.Command, []string) error {
 	return a.do(func(ctx context.Context, args []string) error {
 		return a.onClient(ctx, create, func(ctx context.Context, rf *ringfence.Client) error { return body(ctx, rf, args) })
@@ -238,12 +234,10 @@ func onStore[S io.Closer](ctx context.Context, a *app, create bool, open func(co
 	return a.whereToLook(a.guarded(ctx, func(ctx context.Context) error { return body(ctx, s) }))
 }
 
-// lastWords is for how long a command whose --timeout has passed waits for what it can't call off,
-// such as a lock that a stopped process holds.
+// lastWords is how long a command waits after its --timeout for what it can't call off, such as a stopped process's lock.
 const lastWords = time.Second
 
-// closed closes a client. A close that does not end soon after --timeout is left to the end of the
-// process, which is near.
+// closed closes a client, and leaves a close that does not end soon after --timeout to the end of the process.
 func closed(ctx context.Context, closeClient func() error) error {
 	deadline, bounded := ctx.Deadline()
 	if !bounded {
@@ -258,8 +252,7 @@ func closed(ctx context.Context, closeClient func() error) error {
 	return err
 }
 
-// guarded runs a body until the directories that it works in are gone; that is an error then,
-// whatever the body made of it.
+// guarded runs a body until the directories that it works in are gone, which is an error whatever the body returns.
 func (a *app) guarded(ctx context.Context, body func(context.Context) error) error {
 	g := guard.New(a.global.data, a.global.log, a.global.registry)
 	ctx, end := context.WithCancelCause(ctx)
@@ -306,8 +299,7 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 	return fmt.Errorf("%s: %w", msg, fault.Invalid)
 }
 
-// refuseUnknown lets the commands that cobra brings take no word that they don't know: they would show
-// help on stdout, which shells evaluate, and end with 0.
+// refuseUnknown makes unknown words an error of cobra's own commands: they print help on stdout, which shells evaluate.
 func (a *app) refuseUnknown(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()

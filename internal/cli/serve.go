@@ -39,7 +39,6 @@ Endpoints on this host or in private networks get nothing unless --allow-net has
 address. SIGTERM, SIGINT and SIGHUP drain.`,
 		Example: `  ringfence serve
   ringfence serve --allow-net 10.1.0.0/16 --allow-net fd00::/8 --token-file /etc/ringfence/tokens`,
-		Args: cobra.NoArgs,
 	}
 	fl := cmd.Flags()
 	out.register(fl)
@@ -143,8 +142,7 @@ func checkEndpoint(e *admin.EndpointConfig) error {
 	return errors.Join(errs...)
 }
 
-// deliverer is what delivers the records of a subscription: its endpoint, unless something else is asked
-// for; and what ends it. Of an endpoint with limits opts gets the part.
+// deliverer is what delivers a subscription's records, to its endpoint unless another way is asked for; and what ends it.
 func (a *app) deliverer(ctx context.Context, rf *ringfence.Client, name string, f *consumeFlags, out *outbound, printed bool, opts *ringfence.SubscribeOptions, stop func(error)) (ringfence.Handler, func(), error) {
 	d, err := rf.Admin().GetSubscription(ctx, name)
 	if err != nil {

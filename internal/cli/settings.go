@@ -22,8 +22,7 @@ import (
 
 const envPrefix = "RINGFENCE_"
 
-// settle completes the flags of cmd from the environment and the configuration file, and checks
-// all of it. Its error names every mistake, not only the first one.
+// settle completes the flags of cmd from the environment and the configuration file, and names all mistakes in them.
 func (a *app) settle(cmd *cobra.Command) error {
 	if !needsStores(cmd) {
 		return nil
@@ -32,8 +31,7 @@ func (a *app) settle(cmd *cobra.Command) error {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		flags := cmd.Flags()
 		if global := cmd.Root().PersistentFlags().Lookup(f.Name); global != nil && global != f {
-			// The command has one of its own in the place of that of all commands, as "subscription create" has
-			// --timeout: the variable is of the latter.
+			// "subscription create" has a --timeout of its own: the variable is of that of all commands.
 			flags, f = cmd.Root().PersistentFlags(), global
 		}
 		value := a.getenv(envName(f.Name))
@@ -58,8 +56,7 @@ func (a *app) settle(cmd *cobra.Command) error {
 	return errors.Join(errs...)
 }
 
-// warnOfTypos names variables that look like a setting and are none. They are no error: others
-// may use the prefix too, as the commands of consume --exec do.
+// warnOfTypos names variables that look like a setting and are none; others may use the prefix too, so it only warns.
 func (a *app) warnOfTypos(root *cobra.Command) {
 	var names []string
 	var collect func(*cobra.Command)
@@ -85,8 +82,7 @@ func (a *app) warnOfTypos(root *cobra.Command) {
 	}
 }
 
-// needsStores tells the commands that work for the shell and the reader, not on stores: they
-// must not fail for a broken configuration.
+// needsStores says whether a command works on stores; the others must not fail for a broken configuration.
 func needsStores(cmd *cobra.Command) bool {
 	if cmd.HasSubCommands() {
 		return false // it only says which commands there are

@@ -26,7 +26,7 @@ records of a key in order. A failing record is tried again with growing pauses w
 only its key waits. A record that is given up becomes a dead letter, and its key waits
 until you redrive, edit, skip or discard it; then the rest of the key follows in order.`,
 		Aliases: []string{"subscriptions", "sub"},
-	}, subscriptionNames, a.subscriptionCreate(), a.subscriptionList(), a.subscriptionDescribe(), a.subscriptionRun(), a.subscriptionPause(), a.subscriptionResume(),
+	}, subscriptionNames, a.subscriptionCreate(), listing(a, "List the subscriptions", (*admin.Client).ListSubscriptions, subscriptionTable), a.subscriptionDescribe(), a.subscriptionRun(), a.subscriptionPause(), a.subscriptionResume(),
 		a.subscriptionLimit(), a.subscriptionReshard(), a.subscriptionReset(), a.subscriptionDelete(), a.subscriptionWhy(), a.deadLetters())
 }
 
@@ -41,7 +41,6 @@ the settings that differ are named on stderr; one of another topic or order is a
 conflict (exit code 4).`,
 		Example: `  ringfence subscription create billing --topic payments --attempts 5 --dead-letters block
   ringfence subscription create invoices --topic payments --endpoint https://api.example.com/in --secret-file /etc/ringfence/invoices`,
-		Args: cobra.ExactArgs(1),
 	}
 	fl := cmd.Flags()
 	endpointFlags(fl, &cfg.Endpoint)
@@ -88,23 +87,13 @@ conflict (exit code 4).`,
 	return cmd
 }
 
-func (a *app) subscriptionList() *cobra.Command {
-	return &cobra.Command{
-		Use:     "list",
-		Short:   "List the subscriptions",
-		Aliases: []string{"ls"},
-		Args:    cobra.NoArgs,
-		RunE: show(a, func(ctx context.Context, c *admin.Client, _ []string) ([]*api.Subscription, error) {
-			return c.ListSubscriptions(ctx)
-		}, func(r *report, all []*api.Subscription) {
-			tableOf(r, []string{"SUBSCRIPTION", "TOPIC", "ORDER", "SHARDS", "DEAD LETTERS", "STATE"}, all, func(d *api.Subscription) []cell {
-				if d.Damaged != "" {
-					return []cell{left(d.Name), left("-"), left("-"), right("-"), left("-"), unreadableCell(d.Damaged)}
-				}
-				return []cell{left(d.Name), left(d.Topic), left(string(d.Order)), number(d.Set().Shards), left(string(d.DeadLetters)), left(stateOf(d))}
-			})
-		}),
-	}
+func subscriptionTable(r *report, all []*api.Subscription) {
+	tableOf(r, []string{"SUBSCRIPTION", "TOPIC", "ORDER", "SHARDS", "DEAD LETTERS", "STATE"}, all, func(d *api.Subscription) []cell {
+		if d.Damaged != "" {
+			return []cell{left(d.Name), left("-"), left("-"), right("-"), left("-"), unreadableCell(d.Damaged)}
+		}
+		return []cell{left(d.Name), left(d.Topic), left(string(d.Order)), number(d.Set().Shards), left(string(d.DeadLetters)), left(stateOf(d))}
+	})
 }
 
 // delivering is the command that delivers a subscription.
@@ -127,7 +116,6 @@ interrupted deletion to finish it. On a terminal it asks first; --yes answers. W
 a terminal it never asks.`,
 		Example: `  ringfence subscription delete billing --dry-run
   ringfence subscription delete billing --force --yes`,
-		Args: cobra.ExactArgs(1),
 	}
 	f.register(cmd.Flags(), "also while members run, and while records are parked or dead letters")
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
@@ -174,7 +162,6 @@ owner at a time, and what is parked survives its owner.`,
 		Example: `  ringfence subscription run billing --exec ./charge
   ringfence subscription run billing --print value
   ringfence subscription run invoices --allow-net 10.1.0.0/16`,
-		Args: cobra.ExactArgs(1),
 	}
 	fl := cmd.Flags()
 	fl.StringVarP(&f.exec, "exec", "e", "", "run this `command` (with sh -c) for each record")

@@ -21,7 +21,6 @@ func (a *app) subscriptionPause() *cobra.Command {
 begin no attempt any more and end those under way. Progress, order, parked records and
 dead letters stay; orders about dead letters may be given meanwhile.`,
 		Example: `  ringfence subscription pause billing --reason 'the bank is closed'`,
-		Args:    cobra.ExactArgs(1),
 	}
 	cmd.Flags().StringVar(&opts.Reason, "reason", "", "`why`, for people; one that is paused already keeps its own")
 	cmd.RunE = show(a, func(ctx context.Context, c *admin.Client, args []string) (*api.Subscription, error) {
@@ -35,7 +34,6 @@ func (a *app) subscriptionResume() *cobra.Command {
 		Use:     "resume NAME",
 		Short:   "Deliver a subscription that is paused from where it was",
 		Example: `  ringfence subscription resume billing`,
-		Args:    cobra.ExactArgs(1),
 		RunE: show(a, func(ctx context.Context, c *admin.Client, args []string) (*api.Subscription, error) {
 			return c.ResumeSubscription(ctx, args[0])
 		}, func(r *report, d *api.Subscription) { r.line("subscription %s goes on", d.Name) }),
@@ -58,7 +56,6 @@ is, and 0 ends a bound. Members follow within a second or so; attempts under way
 A record that a limit holds back loses no attempt.`,
 		Example: `  ringfence subscription limit billing --rate 100
   ringfence subscription limit billing --rate 0 --concurrency 32`,
-		Args: cobra.ExactArgs(1),
 	}
 	fl := cmd.Flags()
 	limitFlags(fl, &to.Rate, &to.Concurrency)
@@ -92,7 +89,6 @@ A second change while one is under way is a conflict (exit code 4). Without a me
 the change waits for one.`,
 		Example: `  ringfence subscription reshard billing --shards 4 --dry-run
   ringfence subscription reshard billing --shards 4`,
-		Args: cobra.ExactArgs(1),
 	}
 	cmd.Flags().IntVar(&shards, "shards", 0, "how many shards there are to be")
 	cmd.Flags().BoolVar(&opts.DryRun, "dry-run", false, "only say what would be done")
@@ -152,7 +148,6 @@ a member it waits for one.`,
   ringfence subscription reset billing --to -15m
   ringfence subscription reset billing --to 4711 --partition 3
   ringfence subscription reset billing --to latest --drop-parked`,
-		Args: cobra.ExactArgs(1),
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&to, "to", "", "`where`: earliest, latest, an offset, a time or an age")

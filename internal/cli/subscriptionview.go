@@ -189,7 +189,6 @@ func (a *app) subscriptionDescribe() *cobra.Command {
 its endpoint or handler works (the breaker), and its limits with what is used of them.
 The owner of a shard stores breaker and use together with its progress, at most once a
 second; their age is shown.`,
-		Args: cobra.ExactArgs(1),
 		RunE: show(a, func(ctx context.Context, c *admin.Client, args []string) (*api.SubscriptionStatus, error) {
 			return c.DescribeSubscription(ctx, args[0])
 		}, a.statusReport),
@@ -234,7 +233,6 @@ func (a *app) subscriptionWhy() *cobra.Command {
 up, its last answer, its next attempt, and how many records wait behind it. A record
 that its owner holds in memory before it is parked is not shown.`,
 		Example: `  ringfence subscription why billing acct-42`,
-		Args:    cobra.ExactArgs(2),
 		RunE: a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 			out, err := rf.Admin().ExplainKey(ctx, args[0], []byte(args[1]))
 			if err != nil && len(out) == 0 {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -41,7 +40,6 @@ partitions that were asked for, when they are sealed.`,
   ringfence tail payments --from -15m --key acct-42
   ringfence tail payments --from earliest --max 10 | jq .value
   ringfence tail payments --from 4711 --partition 3`,
-		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: first(a.offers(topicNames)),
 	}
 	fl := cmd.Flags()
@@ -91,14 +89,11 @@ partitions that were asked for, when they are sealed.`,
 func (a *app) tail(ctx context.Context, rf *ringfence.Client, topic string, f *tailFlags, opts *ringfence.TailOptions) error {
 	left, out := f.max, a.records(f.print)
 	err := rf.Tail(ctx, topic, func(_ context.Context, m *ringfence.Message) error {
-		line := append(slices.Clip(m.Value), '\n')
-		if f.print == "json" {
-			var err error
-			if line, err = m.Record().Line(); err != nil {
-				return err
-			}
+		line, err := printed(f.print, m)
+		if err == nil {
+			_, err = out.Write(line)
 		}
-		if _, err := out.Write(line); err != nil {
+		if err != nil {
 			return err
 		}
 		if left--; left == 0 {

@@ -18,8 +18,7 @@ func (a *app) draws(w io.Writer) bool {
 	return isTerminal(w)
 }
 
-// screen is a terminal that was changed. However the process ends, it is given back as it was: a shell
-// shows nothing that is typed into one in raw mode.
+// screen is a terminal that was changed; it is given back however the process ends, or the shell would show nothing.
 type screen struct {
 	mu   sync.Mutex
 	undo func()

@@ -37,6 +37,7 @@ one line each.`,
 		Example: `  ringfence top
   ringfence top billing --every 500ms
   ringfence top --count 1 --format json`,
+		Args: cobra.ArbitraryArgs,
 	}
 	cmd.Flags().DurationVar(&f.every, "every", time.Second, "time between two looks")
 	cmd.Flags().IntVar(&f.count, "count", 0, "end after so many looks (0: never)")
@@ -127,9 +128,7 @@ func (a *app) drawTop(s *topSnapshot, live, byLag bool) error {
 	return err
 }
 
-// fit makes a text for a terminal in raw mode that overwrites what was there: no more lines than
-// the screen has, each erased to its end, and the rest of the screen too. control marks what the
-// terminal is to obey.
+// fit makes a text overwrite the screen of a terminal in raw mode; control marks what the terminal is to obey.
 func fit(text string, height int, control func(string) string) string {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	if height > 1 && len(lines) > height-1 {
@@ -239,10 +238,7 @@ func (s *topSnapshot) add(g *api.Group, last *topSnapshot) {
 }
 
 func (s *topSnapshot) find(row *topPartition) *topPartition {
-	if s == nil {
-		return nil
-	}
-	for i := range s.Partitions {
+	for i := 0; s != nil && i < len(s.Partitions); i++ {
 		if p := &s.Partitions[i]; p.Group == row.Group && p.Storage == row.Storage && p.Partition == row.Partition {
 			return p
 		}

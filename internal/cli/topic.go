@@ -22,7 +22,7 @@ func (a *app) topicCommand() *cobra.Command {
 		Use:     "topic",
 		Short:   "Create, list, describe, alter, grow and delete topics",
 		Aliases: []string{"topics"},
-	}, topicNames, a.topicCreate(), a.topicList(), a.topicDescribe(), a.topicPlan(), a.topicAddStorage(), a.topicSwitchProduce(), a.topicRetire(), a.topicAlter(),
+	}, topicNames, a.topicCreate(), listing(a, "List the topics", (*admin.Client).ListTopics, topicTable), a.topicDescribe(), a.topicPlan(), a.topicAddStorage(), a.topicSwitchProduce(), a.topicRetire(), a.topicAlter(),
 		a.topicMirror(), a.topicDelete())
 }
 
@@ -42,7 +42,6 @@ code 4). It keeps its retention, and a different one that was asked for is named
 stderr: "topic alter" changes it.`,
 		Example: `  ringfence topic create payments --partitions 8
   ringfence topic create clicks --partitions 32 --retention-age 168h --retention-bytes 10000000000`,
-		Args: cobra.ExactArgs(1),
 	}
 	fl := cmd.Flags()
 	fl.IntVarP(&cfg.Partitions, "partitions", "p", 8, "`number` of partitions")
@@ -71,18 +70,6 @@ stderr: "topic alter" changes it.`,
 	return cmd
 }
 
-func (a *app) topicList() *cobra.Command {
-	return &cobra.Command{
-		Use:     "list",
-		Short:   "List the topics",
-		Aliases: []string{"ls"},
-		Args:    cobra.NoArgs,
-		RunE: show(a, func(ctx context.Context, c *admin.Client, _ []string) ([]api.TopicSummary, error) {
-			return c.ListTopics(ctx)
-		}, topicTable),
-	}
-}
-
 func topicTable(r *report, list []api.TopicSummary) {
 	head := []string{"TOPIC", "PARTITIONS", "STORAGES", "CREATED"}
 	parts := slices.ContainsFunc(list, func(t api.TopicSummary) bool { return t.Internal != "" })
@@ -105,7 +92,6 @@ func (a *app) topicDescribe() *cobra.Command {
 	return &cobra.Command{
 		Use:   "describe NAME",
 		Short: "Show a topic, the range of each partition, and its groups",
-		Args:  cobra.ExactArgs(1),
 		RunE: show(a, func(ctx context.Context, c *admin.Client, args []string) (api.Topic, error) {
 			return c.DescribeTopic(ctx, args[0])
 		}, renderTopic),
@@ -122,7 +108,6 @@ is a conflict (exit code 4), unless --force drops the progress too. On a termina
 asks first; --yes answers. Without a terminal it never asks.`,
 		Example: `  ringfence topic delete payments --dry-run
   ringfence topic delete payments --force --yes`,
-		Args: cobra.ExactArgs(1),
 	}
 	f.register(cmd.Flags(), "also while groups have progress in it")
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {

@@ -29,7 +29,6 @@ is forced. On a terminal it asks before records go; --yes answers. Without a ter
 never asks.`,
 		Example: `  ringfence topic alter payments --retention-age 24h --dry-run
   ringfence topic alter payments --retention-age 168h --retention-bytes 0`,
-		Args: cobra.ExactArgs(1),
 	}
 	fl := cmd.Flags()
 	retentionFlags(fl, &bytes, &age, &force)

@@ -32,7 +32,6 @@ when consumers that split the topic into so many fixed shards would see records 
 a key out of order; consumer groups never do.`,
 		Example: `  ringfence topic add-storage payments --partitions 24 --dry-run
   ringfence topic add-storage payments --partitions 24`,
-		Args: cobra.ExactArgs(1),
 	}
 	cmd.Flags().IntVarP(&f.partitions, "partitions", "p", 0, "`number` of partitions")
 	f.register(cmd)
@@ -54,7 +53,6 @@ that run go on by themselves, and in order; consumers finish a storage topic bef
 they begin with the next. A switch that was interrupted is finished.`,
 		Example: `  ringfence topic switch-produce payments --dry-run
   ringfence topic switch-produce payments`,
-		Args: cobra.ExactArgs(1),
 	}
 	f.register(cmd)
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
@@ -147,7 +145,6 @@ plan that would break the order of keys says so, and what to do instead; the exi
 code is 0 all the same.`,
 		Example: `  ringfence topic plan payments --partitions 24
   ringfence topic plan payments --partitions 20 --shards 2,10 --format json`,
-		Args: cobra.ExactArgs(1),
 	}
 	cmd.Flags().IntVarP(&f.partitions, "partitions", "p", 0, "`number` of partitions of a new storage topic (default: the next that there is)")
 	cmd.Flags().IntSliceVar(&f.shards, "shards", nil, "`number` of fixed shards that consumers have; may be repeated")
@@ -175,7 +172,6 @@ Consumers do it by themselves every ten minutes or so; use this command to do it
 --dry-run only says what would be done.`,
 		Example: `  ringfence topic retire payments --dry-run
   ringfence topic retire payments`,
-		Args: cobra.ExactArgs(1),
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be done")
 	cmd.RunE = show(a, func(ctx context.Context, c *admin.Client, args []string) (*api.Retirement, error) {

@@ -12,8 +12,7 @@ import (
 	"github.com/ringfence/ringfence/group/protocol"
 )
 
-// unreadable notes the partitions of this member whose next record can't be read, so that a
-// consumer that ends with nothing left to do does not pass for one that has done all.
+// unreadable notes the partitions whose next record can't be read: the end of a consume must not hide them.
 type unreadable struct {
 	mu   sync.Mutex
 	errs map[int]error // by partition

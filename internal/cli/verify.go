@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -58,7 +59,6 @@ some 60 MB of histories to the temporary directory.`,
   ringfence verify --subscriptions
   ringfence verify --log kafka://localhost:9092 --registry postgres://localhost/rf
   ringfence verify --seed 4711 --format json`,
-		Args: cobra.NoArgs,
 	}
 	fl := cmd.Flags()
 	fl.DurationVar(&c.For, "for", time.Minute, "`time` of load and faults; to process the rest comes on top")
@@ -79,7 +79,12 @@ some 60 MB of histories to the temporary directory.`,
 		if c.Subscriptions && !fl.Changed("faults") {
 			c.Faults = verify.SubscriptionFaults()
 		}
-		c.Faults, err = chosenFaults(c.Faults)
+		if slices.Contains(c.Faults, noFaults) {
+			if len(c.Faults) > 1 {
+				err = fmt.Errorf("--faults: %s and others; expected either: %w", noFaults, fault.Invalid)
+			}
+			c.Faults = nil
+		}
 		return errors.Join(err, c.Validate(), a.notInMemory())
 	})
 	cmd.RunE = a.do(func(ctx context.Context, _ []string) error {
@@ -91,18 +96,6 @@ some 60 MB of histories to the temporary directory.`,
 	return cmd
 }
 
-// chosenFaults knows the word for none.
-func chosenFaults(asked []string) (faults []string, err error) {
-	none := slices.Contains(asked, noFaults)
-	switch {
-	case none && len(asked) > 1:
-		return nil, fmt.Errorf("--faults: %s and others; expected either: %w", noFaults, fault.Invalid)
-	case none:
-		return nil, nil
-	}
-	return asked, nil
-}
-
 func (a *app) notInMemory() error {
 	for name, u := range map[string]string{"log": a.global.log, "registry": a.global.registry} {
 		if strings.HasPrefix(u, "mem:") {
@@ -112,8 +105,7 @@ func (a *app) notInMemory() error {
 	return nil
 }
 
-// site is a temporary directory, and in it what a crew works with: the histories and, when no store is named, the
-// data. Its processes run this binary again.
+// site is a temporary directory, and in it what a crew works with. Its processes run this binary again.
 func (a *app) site(cmd *cobra.Command) (s verify.Site, dir string, err error) {
 	binary, err := os.Executable()
 	if err != nil {
@@ -178,7 +170,7 @@ func (a *app) verifyAgain(c verify.Config, fl *pflag.FlagSet) string {
 			return
 		case "faults":
 			if f.Changed {
-				words = append(words, "--faults="+strings.Join(append([]string{}, orNone(c.Faults)...), ","))
+				words = append(words, "--faults="+cmp.Or(strings.Join(c.Faults, ","), noFaults))
 			}
 			return
 		}
@@ -192,13 +184,6 @@ func (a *app) verifyAgain(c verify.Config, fl *pflag.FlagSet) string {
 		words = append(words, "--"+f.Name+"="+quoted(value))
 	})
 	return strings.Join(words, " ")
-}
-
-func orNone(faults []string) []string {
-	if len(faults) == 0 {
-		return []string{noFaults}
-	}
-	return faults
 }
 
 // quoted is a word for a shell.

@@ -9,8 +9,7 @@ import (
 	"github.com/ringfence/ringfence/internal/verify"
 )
 
-// verifying tells how far a run of this length got: on a terminal always, else once a second at most, and less in
-// long runs.
+// verifying shows how far a run got: on a terminal always, else once a second at most, and less in long runs.
 func (p *progress) verifying(length time.Duration) func(verify.Progress) {
 	every, last := max(time.Second, length/60), time.Time{}
 	return func(v verify.Progress) {

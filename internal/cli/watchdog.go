@@ -10,21 +10,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/internal/storeurl"
 )
 
-// How long a command may go on after --timeout or a signal. A client library may wait for a silent store for as
-// long as it likes, whatever its context says: the command ends all the same.
+// How long a command may go on after --timeout or a signal: a client library may wait longer, whatever its context says.
 const (
-	// graceShort is that of a command that looks at something or changes it: it has nothing to end in
-	// order but connections.
+	// graceShort is that of a command that has only connections to end in order.
 	graceShort = 2 * time.Second
 	// graceDrain is that of one that has work in hand, besides what --drain-timeout grants it.
 	graceDrain = time.Minute
 )
 
-// interrupted is the error of a command that a signal has ended. A command that runs until a signal has done all
-// of its work, also when the signal came before it began: stopping a service that just starts is no failure.
+// interrupted is the error of a command that a signal has ended; one that runs until a signal has done all of its work.
 func interrupted(cmd *cobra.Command, err error) error {
 	switch nameOf(cmd) {
 	case "consume", "serve", "subscription run", "ring join", "tail", "top":
@@ -59,8 +55,7 @@ func grace(cmd *cobra.Command) time.Duration {
 	return graceDrain + max(drain, 0)
 }
 
-// within runs a body until it returns, or until it has not for so long after the end of ctx. What has not
-// returned is left to the end of the process, which is near.
+// within runs a body until it returns, and leaves it to the end of the process when it goes on after ctx for so long.
 func (a *app) within(ctx context.Context, grace time.Duration, body func() error) error {
 	late, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
@@ -87,16 +82,9 @@ func (a *app) abandoned(ctx context.Context, grace time.Duration) error {
 
 // whereItWorks is where the commands work, without secrets.
 func (a *app) whereItWorks() string {
-	var names []string
-	for _, s := range []string{a.global.log, a.global.registry} {
-		if s == "" {
-			s = a.global.data
-		} else {
-			s = storeurl.RedactText(s)
-		}
-		if len(names) == 0 || names[0] != s {
-			names = append(names, s)
-		}
+	log, registry := shownURL(a.global.log, a.global.data), shownURL(a.global.registry, a.global.data)
+	if log == registry {
+		return log
 	}
-	return strings.Join(names, " and ")
+	return log + " and " + registry
 }

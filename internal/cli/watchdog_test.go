@@ -16,7 +16,7 @@ import (
 )
 
 // bodyOf runs a body as the one of a command with this name.
-func bodyOf(ctx context.Context, name string, timeout time.Duration, body action) (*app, error) {
+func bodyOf(ctx context.Context, name string, timeout time.Duration, body func(context.Context, []string) error) (*app, error) {
 	a := newApp(strings.NewReader(""), io.Discard, io.Discard)
 	a.global.timeout, a.global.log = timeout, "kafka://me:s3cret@h:1"
 	root, cmd := &cobra.Command{Use: "ringfence"}, &cobra.Command{Use: name}

@@ -30,8 +30,7 @@ type Common struct {
 	Command []string // starts this program as an agent: the program and the arguments before the agent's
 }
 
-// measurement is the settings of one command, its fields, and the script that measures: it enters what
-// takes turns, plays the rounds, and says what it was about.
+// measurement is the settings of one command and its script, which enters what takes turns and plays the rounds.
 type measurement interface {
 	flags(fl *pflag.FlagSet, c *Common)
 	measure(ctx context.Context, r *run)
@@ -131,8 +130,7 @@ func (r *run) done(about string, args ...any) {
 	r.res.Figures = append(r.res.Figures, r.Contest.Figures()...)
 }
 
-// Agent is the body of an agent on those stores: arg is its task, stdin tells it when to begin and
-// to end.
+// Agent is the body of an agent on those stores: arg is its task, stdin tells it when to begin and to end.
 func Agent(ctx context.Context, s Stores, arg string, stdin io.Reader, stdout io.Writer) error {
 	at := site{at: s}
 	return harness.RunJob(ctx, arg, stdin, stdout,

@@ -57,8 +57,7 @@ func (c *consume) record(i int) commitlog.Record {
 	return r
 }
 
-// readAgain reads partition 0 into a buffer that is used again and again, from the beginning to the end
-// and at least for so long: the records a second.
+// readAgain reads partition 0 from begin to end, at least for so long, into one buffer: the records a second.
 func readAgain(ctx context.Context, topic *commitlog.Topic, d time.Duration) float64 {
 	opts := commitlog.ReadOptions{MaxBytes: 256 << 10, Buf: make([]byte, 512<<10)}
 	n, began := 0, time.Now()

@@ -119,8 +119,7 @@ func (c *crew) listen(ctx context.Context, d time.Duration, enough func(heard) b
 	}
 }
 
-// ask puts a question to all members but one (-1: to all) and waits for their answers, which have its
-// first word as their kind.
+// ask puts a question to all members but one (-1: to all) and waits for the answers, whose kind is its first word.
 func (c *crew) ask(ctx context.Context, question string, but int, use func(heard)) {
 	left := 0
 	for i, a := range c.members {

@@ -20,8 +20,7 @@ import (
 	"github.com/ringfence/ringfence/push"
 )
 
-// deliver measures subscriptions: with a handler that does nothing against Consume, with records that
-// fail against the same without them, and with an endpoint against a bare client.
+// deliver measures subscriptions against Consume, with failing records against none, and an endpoint against a client.
 type deliver struct {
 	Records, Keys, Partitions, Concurrency int
 	Failing, Work, Posts                   int

@@ -16,9 +16,8 @@ import (
 	"github.com/ringfence/ringfence/registry"
 )
 
-// failover measures how long a partition stands still: after a kill -9 of its owner, from the kill
-// to the first record that the new owner handles; at a clean move, between the last record of the
-// old owner and the first of the new one; and whether those that stay notice anything.
+// failover measures how long a partition stands still: from a kill -9 of its owner to the new one's first record, at a
+// clean move between the records of both; and whether those that stay notice anything.
 type failover struct {
 	Kills, Leaves, Partitions, Processes, Rate int
 	SessionTTL                                 time.Duration
@@ -154,8 +153,7 @@ func (f *failing) settle(ctx context.Context) {
 	})
 }
 
-// waiting are the partitions of a member, with its epochs. arrive takes off those that another one
-// has begun with.
+// waiting are the partitions of a member, with its epochs, that no other one has begun with.
 type waiting map[int]int64
 
 func (f *failing) of(member int) waiting {
@@ -218,8 +216,7 @@ func (f *failing) rejoin(ctx context.Context, i int) {
 	})
 }
 
-// watch counts the interruptions of partitions that stay with members other than i while others move. A member
-// answers a question after it has told all that happened before.
+// watch counts the interruptions of partitions that stay with members other than i while others move.
 func (f *failing) watch(ctx context.Context, i int, moves func()) {
 	f.crew.ask(ctx, kindCPU, i, nil)
 	before, broken := slices.Clone(f.owner), slices.Clone(f.broken)

@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// Promise is a figure that a project promises of the rows of one kind: a ratio to the row that it is
-// compared with or, of a row that is compared with none, its value.
+// Promise is a figure that is promised of the rows of one kind: a ratio to another row or, without that, a value.
 type Promise struct {
 	Kind   string
 	Name   string
@@ -53,13 +52,9 @@ func quotients(a, b []float64, scale float64) []float64 {
 
 // Median is the middle value, or the mean of the two in the middle; 0 of none.
 func Median(values []float64) float64 {
-	s := slices.Sorted(slices.Values(values))
-	switch k := len(s) / 2; {
-	case len(s) == 0:
+	if len(values) == 0 {
 		return 0
-	case len(s)%2 == 0:
-		return (s[k-1] + s[k]) / 2
-	default:
-		return s[k]
 	}
+	s := slices.Sorted(slices.Values(values))
+	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
 }

@@ -1,8 +1,6 @@
 package measure
 
-// promised are the figures that the project promises of itself: each is a ratio to a raw peer or to a
-// limit of the same run, and a reason to choose Ringfence or not. The module bench has those beside
-// other systems.
+// promised are the figures promised of itself, each a ratio and a reason to choose Ringfence; bench has those beside others.
 var promised = []Promise{
 	// What durability costs: a record that is on the disk, against the disk alone.
 	atLeast("produce 1", "durable, 1 in flight, of a raw write + fdatasync", 0.95),

@@ -15,8 +15,7 @@ import (
 	"github.com/ringfence/ringfence/push"
 )
 
-// idle measures what a group costs to which nothing is produced, and a daemon whose subscriptions have nothing to
-// deliver.
+// idle measures a group to which nothing is produced, and a daemon whose subscriptions have nothing to deliver.
 type idle struct{ Partitions, Processes, Subscriptions int }
 
 func (c *idle) flags(fl *pflag.FlagSet, common *Common) {

@@ -13,8 +13,7 @@ import (
 	"github.com/ringfence/ringfence/internal/script"
 )
 
-// latency measures the time from the call of Produce in this process to the handler in another
-// one, at a rate.
+// latency measures from the call of Produce in this process to the handler in another one, at a rate.
 type latency struct{ Rate, Size int }
 
 func (l *latency) flags(fl *pflag.FlagSet, c *Common) {

@@ -13,8 +13,7 @@ import (
 	"github.com/ringfence/ringfence/internal/script"
 )
 
-// Callers lets so many goroutines call for a while, each again when its call has returned, and gives
-// the calls a second and the latency of each.
+// Callers lets so many goroutines call again and again for a while; it gives the calls a second and their latencies.
 func Callers(callers int, d time.Duration, to *Samples, call func(caller int)) (perSecond float64) {
 	each := make([]Samples, callers)
 	began := time.Now()
@@ -121,17 +120,6 @@ func Pace(ctx context.Context, every time.Duration, times int, call func(i int))
 		next = next.Add(every)
 		time.Sleep(time.Until(next))
 		call(i)
-	}
-}
-
-// Pass lets time pass.
-func Pass(ctx context.Context, d time.Duration) {
-	pause := time.NewTimer(d)
-	defer pause.Stop()
-	select {
-	case <-pause.C:
-	case <-ctx.Done():
-		script.Check(ctx.Err())
 	}
 }
 

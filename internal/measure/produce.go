@@ -23,8 +23,8 @@ type produce struct {
 
 func (p *produce) flags(fl *pflag.FlagSet, c *Common) {
 	c.turnsVar(fl)
-	numbersVar(fl, &p.InFlight, "in-flight", []int{1, 16, 256}, "appends under way at once, in all processes together")
-	numbersVar(fl, &p.Partitions, "partitions", []int{1}, "partitions that the appends are spread over, each compared with one")
+	fl.IntSliceVar(&p.InFlight, "in-flight", []int{1, 16, 256}, "appends under way at once, in all processes together")
+	fl.IntSliceVar(&p.Partitions, "partitions", []int{1}, "partitions that the appends are spread over, each compared with one")
 	numberVar(fl, &p.Async, "async", 4096, 0, "`window` of one goroutine that does not wait (0: leave it out)")
 	numberVar(fl, &p.Size, "size", 100, 1, "`bytes` of a record's value")
 	numberVar(fl, &p.Batch, "batch", 1, 1, "records of one append")
@@ -32,6 +32,9 @@ func (p *produce) flags(fl *pflag.FlagSet, c *Common) {
 }
 
 func (p *produce) demand(d *demands, c *Common) {
+	for _, n := range p.Partitions {
+		d.that(n >= 1, "--partitions %d: expected 1 or more", n)
+	}
 	for _, n := range p.InFlight {
 		d.that(n >= p.Processes, "--in-flight %d is less than --processes %d", n, p.Processes)
 	}
@@ -85,8 +88,7 @@ func (m *producing) add(ctx context.Context, kind, name string, to *Entry, scale
 	}})
 }
 
-// enter adds the rows of one number of appends in flight. With several partitions or processes, one
-// of each is measured too, and is what their ratio is to.
+// enter adds the rows of one number of appends in flight; several partitions or processes are compared with one.
 func (m *producing) enter(ctx context.Context, floor *Entry, n int) {
 	scale := 1.0
 	if n <= 16 {
@@ -117,8 +119,7 @@ func (m *producing) enter(ctx context.Context, floor *Entry, n int) {
 	}
 }
 
-// enterAsync adds the rows of the goroutine that does not wait. Large records are compared with
-// the bandwidth of synced writes.
+// enterAsync adds the rows of the goroutine that does not wait; large records are compared with synced bandwidth.
 func (m *producing) enterAsync(ctx context.Context, raw *Raw, to *Entry) {
 	kind := ""
 	if m.Size >= bandwidthSize {
@@ -138,8 +139,7 @@ func (m *producing) enterAsync(ctx context.Context, raw *Raw, to *Entry) {
 	}
 }
 
-// age writes what a log would hold after some minutes of use: one that has dropped segments has
-// some to use again.
+// age writes what a log holds after minutes of use: segments that were dropped, to use again.
 func (m *producing) age(ctx context.Context, partitions int) {
 	job := produceJob{site: site{m.dir + "/data", ringfence.OS, m.Stores}, Partitions: partitions, InFlight: 1024, Async: true, Size: 4096, Batch: 1, For: 2 * m.For}
 	m.Logf("writing segments to use again, %s", Many(partitions, "partition"))
@@ -166,8 +166,7 @@ func (m *producing) turn(ctx context.Context, t *Turn, processes int, job produc
 	return total
 }
 
-// keepBytes is what is kept of a topic: older segments are used again, as in a log that has run
-// for a while.
+// keepBytes is what is kept of a topic: older segments are used again, as in a log in use.
 const keepBytes = 160 << 20
 
 // produceJob is what one process does.

@@ -10,8 +10,7 @@ import (
 	"github.com/ringfence/ringfence/internal/vfs"
 )
 
-// Raw writes a block and syncs it, over and over, into a file that was written full of zeros before:
-// the least that a durable append can cost on this disk.
+// Raw writes a block and syncs it, over and over, into a file of zeros: the least that a durable append can cost.
 type Raw struct {
 	mu   sync.Mutex
 	file vfs.File
@@ -63,8 +62,7 @@ func (r *Raw) Measure(d time.Duration, block int, h *Samples) float64 {
 	return Callers(1, d, h, func(int) { r.Write(block) })
 }
 
-// RawRead reads a file in dir in 256 KiB pieces and checksums it: the least that a verified read of so
-// many bytes costs.
+// RawRead reads a file in dir in 256 KiB pieces and checksums it: the least that a verified read costs.
 func RawRead(s *script.Script, dir string, bytes int64) (took time.Duration) {
 	f := openRaw(s, dir, "raw-read")
 	buf := make([]byte, 256<<10)

@@ -10,8 +10,7 @@ import (
 	"github.com/ringfence/ringfence/internal/script"
 )
 
-// fill makes a topic and writes records, so many at a time to each partition in turn, record i as record
-// says.
+// fill makes a topic and writes records, a batch to each partition in turn, record i as record says.
 func (r *run) fill(ctx context.Context, rf *ringfence.Client, name string, partitions, records, batch int, record func(i int) commitlog.Record) {
 	r.Logf("writing %s to %s", Many(records, "record"), Many(partitions, "partition"))
 	script.Check(rf.EnsureTopic(ctx, name, ringfence.TopicConfig{Partitions: partitions}))
@@ -61,16 +60,14 @@ func readAll(ctx context.Context, t *commitlog.Topic, partition int, o *commitlo
 
 func nothing(context.Context, *ringfence.Message) error { return nil }
 
-// consumeAll handles all records of a topic as a new group whose handler does nothing, with checkpoints and
-// order per key: the records a second.
+// consumeAll handles all records of a topic as a new group whose handler does nothing: the records a second.
 func consumeAll(ctx context.Context, rf *ringfence.Client, topic, group string, records, concurrency int) float64 {
 	return rate(ctx, records, nothing, func(ctx context.Context, h ringfence.Handler) error {
 		return rf.Consume(ctx, topic, group, h, &ringfence.ConsumeOptions{Concurrency: concurrency})
 	})
 }
 
-// rate runs a member until its handler succeeded so often: how often a second that was, from its first
-// call on.
+// rate runs a member until its handler succeeded so often: how often a second, from its first call on.
 func rate(ctx context.Context, good int, h ringfence.Handler, member func(context.Context, ringfence.Handler) error) float64 {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

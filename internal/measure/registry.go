@@ -99,8 +99,7 @@ func (r *registryRun) apply(ctx context.Context, txns []registry.Txn, done func(
 	script.Check(err)
 }
 
-// enterBare enters the request that the batched checkpoints amount to, sent by the store's client
-// alone, where the store tells what it sends; else nil.
+// enterBare enters the request of the batched checkpoints, sent by the store's client alone; nil where that is not known.
 func (r *registryRun) enterBare(ctx context.Context) *Entry {
 	sends := make([]hook.Requests, r.Callers)
 	for i := range sends {

@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// Samples are how long single operations took. Each goroutine has its own. As JSON they go from one process to
-// another.
+// Samples are how long single operations took. Each goroutine has its own; as JSON they go between processes.
 type Samples []time.Duration
 
 // Add adds one operation.

@@ -3,8 +3,8 @@ package measure
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -12,67 +12,13 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// number is a flag that takes a whole number from least on.
-type number struct {
-	p     *int
-	least int
-}
+// Bounds is the annotation of a flag that the command line bounds: the least and the most.
+const Bounds = "bounds"
 
-func (n number) String() string {
-	if n.p == nil { // a zero value, as pflag makes one
-		return "0"
-	}
-	return strconv.Itoa(*n.p)
-}
-
-func (n number) Type() string { return "int" }
-
-func (n number) Set(s string) (err error) {
-	*n.p, err = parse(s, n.least)
-	return err
-}
-
-// numbers is a flag that takes a list of whole numbers from 1 on.
-type numbers struct{ p *[]int }
-
-func (n numbers) String() string {
-	if n.p == nil {
-		return ""
-	}
-	return strings.ReplaceAll(strings.Trim(fmt.Sprint(*n.p), "[]"), " ", ",")
-}
-
-func (n numbers) Type() string { return "ints" }
-
-func (n numbers) Set(s string) error {
-	*n.p = nil
-	for part := range strings.SplitSeq(s, ",") {
-		one, err := parse(part, 1)
-		if err != nil {
-			return err
-		}
-		*n.p = append(*n.p, one)
-	}
-	return nil
-}
-
-func parse(s string, least int) (int, error) {
-	n, err := strconv.Atoi(s)
-	if err != nil || n < least {
-		return 0, fmt.Errorf("expected a whole number, %d or more", least)
-	}
-	return n, nil
-}
-
-// numberVar declares a flag with its default.
+// numberVar declares a flag for a number from least on.
 func numberVar(fl *pflag.FlagSet, p *int, name string, value, least int, usage string) {
-	*p = value
-	fl.Var(number{p, least}, name, usage)
-}
-
-func numbersVar(fl *pflag.FlagSet, p *[]int, name string, value []int, usage string) {
-	*p = value
-	fl.Var(numbers{p}, name, usage)
+	fl.IntVar(p, name, value, usage)
+	_ = fl.SetAnnotation(name, Bounds, []string{strconv.Itoa(least), strconv.Itoa(math.MaxInt)}) // fails for an unknown flag only
 }
 
 // roundsVar declares --rounds, for measurements that take turns.

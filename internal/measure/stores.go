@@ -14,22 +14,13 @@ import (
 	"github.com/ringfence/ringfence/internal/script"
 )
 
-// Stores says where the records and the coordination of a measurement are. The zero value is a
-// temporary directory.
+// Stores says where records and coordination of a measurement are. The zero value is a temporary directory.
 type Stores struct {
 	Log       string // URL; "": the temporary directory
 	Registry  string // URL; "": the temporary directory
 	Namespace string // keeps the measurement apart from other users of the stores
 	Backends  []ringfence.Backend
 }
-
-// Environment variables that tell an agent the stores: a URL may hold a password, which
-// must not show in the list of processes.
-const (
-	logVariable       = "RINGFENCE_LOG"
-	registryVariable  = "RINGFENCE_REGISTRY"
-	namespaceVariable = "RINGFENCE_NAMESPACE"
-)
 
 // given says whether stores were named that others may use too.
 func (s Stores) given() bool { return s.Log != "" || s.Registry != "" }
@@ -50,9 +41,9 @@ func (s Stores) open(ctx context.Context, life *script.Script, dir string, durab
 	return rf
 }
 
-// environ is the environment of an agent.
+// environ tells an agent the stores: a password must not show in the list of processes.
 func (s Stores) environ() []string {
-	return []string{logVariable + "=" + s.Log, registryVariable + "=" + s.Registry, namespaceVariable + "=" + s.Namespace}
+	return []string{"RINGFENCE_LOG=" + s.Log, "RINGFENCE_REGISTRY=" + s.Registry, "RINGFENCE_NAMESPACE=" + s.Namespace}
 }
 
 // kind names the registry, as promises do.

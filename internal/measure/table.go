@@ -73,21 +73,16 @@ func writeRows(w io.Writer, rows []Row) error {
 func writeFigures(w io.Writer, figures []Figure) error {
 	t := [][]string{{"promised", "median", "min – max", "unit", "required", "verdict"}}
 	for _, f := range figures {
-		sign := "≥ "
+		sign, verdict := "≥ ", "MISSED"
 		if f.AtMost {
 			sign = "≤ "
 		}
-		t = append(t, []string{f.Name, Number(f.Median), spread(f.Min, f.Max), f.Unit, sign + Number(f.Need), verdict(f.OK)})
+		if f.OK {
+			verdict = "ok"
+		}
+		t = append(t, []string{f.Name, Number(f.Median), spread(f.Min, f.Max), f.Unit, sign + Number(f.Need), verdict})
 	}
 	return writeTable(w, t)
-}
-
-// verdict says whether a promise was kept.
-func verdict(ok bool) string {
-	if ok {
-		return "ok"
-	}
-	return "MISSED"
 }
 
 // writeTable aligns columns and leaves out those that hold nothing; a table without rows is nothing.
