@@ -46,8 +46,7 @@ func Kinds() map[string]Kind {
 	return map[string]Kind{"produce": Produce, "consume": Consume, "latency": Latency, "kafka": Kafka}
 }
 
-// promised are the figures that the project promises of itself beside others, by what is measured and
-// beside which of them: how many times better it is.
+// promised are the figures that are promised beside others: how many times better Ringfence is.
 var promised = []measure.Promise{
 	// A record that is on the disk: what a queue, a stream, a key-value store and a database are chosen for.
 	times("durable, 256 in flight", "nats", 100), times("durable, 256 in flight", "redis", 9), times("durable, 256 in flight", "pebble", 2),

@@ -10,8 +10,7 @@ import (
 	"github.com/ringfence/ringfence/internal/script"
 )
 
-// Consume measures reading the records of one partition back, warm. Every store was filled by itself with
-// the same number of records.
+// Consume measures reading one partition back, warm, after each store was filled by itself.
 func Consume(ctx context.Context, s *script.Script, c Config, emit func(*measure.Report)) {
 	stores := c.open(ctx, s, c.available("redis", "pebble", "postgres"), peer.Options{InFlight: 1, KeepAll: true})
 	game := c.contest("read", "records/s")

@@ -22,9 +22,8 @@ const (
 	kafkaBytes      = 256 << 20 // of the topic that is consumed
 )
 
-// Kafka compares kafkalog with a bare franz-go program that does the same work on the same
-// broker in the same run: produce with acks=all, one record at a time, each with its own answer;
-// consume everything that is there.
+// Kafka compares kafkalog with a bare franz-go program on the same broker in the same run: produce with acks=all, one
+// record at a time, each with its own answer; consume everything that is there.
 func Kafka(ctx context.Context, s *script.Script, c Config, emit func(*measure.Report)) {
 	if len(c.Brokers) == 0 {
 		check(errors.New("no brokers: expected -brokers host:port, or RINGFENCE_KAFKA_URL"))
@@ -79,8 +78,7 @@ func (t *topics) open(ctx context.Context, s *script.Script) *commitlog.Log {
 	return log
 }
 
-// underWay bounds the records of a produce turn that have no answer yet: by more than what the clients
-// let be under way.
+// underWay bounds a produce turn's records without an answer, by more than the clients let be under way.
 const underWay = 1 << 22
 
 // produceOwn appends one record after another, without waiting for the answers.
@@ -102,9 +100,8 @@ func (t *topics) client(s *script.Script, opts ...kgo.Opt) *kgo.Client {
 	return client
 }
 
-// produceBare is what franz-go's documentation recommends for throughput: asynchronous, with the
-// defaults, but with partitions chosen by hand, as kafkalog does, without compression, and with
-// room for as many records as kafkalog buffers.
+// produceBare is what franz-go's documentation recommends for throughput, asynchronous, but as kafkalog does: with
+// partitions chosen by hand, without compression, and with room for as many records.
 func (t *topics) produceBare(ctx context.Context, s *script.Script) float64 {
 	client := t.client(s, kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchCompression(kgo.NoCompression()),
 		kgo.MaxBufferedRecords(kafkalog.DefaultBufferBytes/(t.Size+40)), kgo.DefaultProduceTopic(t.prefix+"produce"))

@@ -31,8 +31,7 @@ func Latency(ctx context.Context, _ *script.Script, c Config, emit func(*measure
 	emit(game.report(c.Rounds, "produce to the handler in another process, page cache, %d records/s of %d bytes, %s", c.Rate, c.Size, measure.Many(c.Rounds, "round")))
 }
 
-// handOver produces to a consuming process, and for NATS through a server in a third one, for a turn in a
-// folder of its own.
+// handOver produces to a consuming process for a turn, for NATS through a server in a third one.
 func (c Config) handOver(ctx context.Context, name string, t *measure.Turn) {
 	k := task{Peer: name, Records: max(int64(float64(c.Rate)*c.Turn.Seconds()), 1), Dir: c.folder(t.Script)}
 	if k.Peer == "nats" {
@@ -110,8 +109,7 @@ func (j *serveJob) Run(_ context.Context, t *harness.Talk) error {
 	})
 }
 
-// consumeJob is the consuming process: it says when it is ready, and in the end how old the records
-// were that came.
+// consumeJob is the consuming process: it says when it is ready, and in the end how old the records were.
 type consumeJob struct {
 	task
 	ages measure.Samples
@@ -137,8 +135,7 @@ func (j *consumeJob) Run(ctx context.Context, t *harness.Talk) error {
 	})
 }
 
-// consumeGroup consumes as a member of a group, with checkpoints and order per key. A record
-// of its own, produced before, tells when it owns the partition.
+// consumeGroup consumes as a member of a group; a record produced before tells when it owns the partition.
 func (j *consumeJob) consumeGroup(ctx context.Context, rf *ringfence.Client, ready func() error) {
 	must(rf.Produce(ctx, topicName, ringfence.Message{Value: []byte("?")}))
 	ctx, stop := context.WithCancel(ctx)

@@ -10,8 +10,7 @@ import (
 	"github.com/ringfence/ringfence/internal/script"
 )
 
-// pebbleStore is Pebble as a log: the key is a counter, and Pebble itself
-// gathers the commits that wait into one sync.
+// pebbleStore is Pebble as a log: the key is a counter, and Pebble itself gathers commits into one sync.
 type pebbleStore struct {
 	db   *pebble.DB
 	next atomic.Uint64

@@ -70,8 +70,7 @@ func All() []Peer {
 	}
 }
 
-// Named picks peers by name, Ringfence always and all when none is named, in the order of All. An unknown name is
-// an error.
+// Named picks peers by name in the order of All, Ringfence always, and all when none is named.
 func Named(names []string) ([]Peer, error) {
 	all := All()
 	if len(names) == 0 {

@@ -34,8 +34,7 @@ func openPostgres(ctx context.Context, s *script.Script, o Options) Store {
 	return &postgresStore{pool}
 }
 
-// startPostgres starts a server that asks for a password: every user of this machine reaches it, and its
-// superuser may run commands.
+// startPostgres starts a server with a password: every user of the machine reaches it, and its superuser runs commands.
 func startPostgres(ctx context.Context, s *script.Script, o Options, password string) (port string) {
 	bin := filepath.Dir(findServer("postgres"))
 	cred := postgresUser(o.Dir)
@@ -59,8 +58,7 @@ func startPostgres(ctx context.Context, s *script.Script, o Options, password st
 	return port
 }
 
-// postgresUser hands dir to the user postgres when the benchmark runs as root, under which the
-// server refuses to start; nil for another user.
+// postgresUser hands dir to the user postgres when run as root, under which the server refuses to start; else nil.
 func postgresUser(dir string) *syscall.Credential {
 	if os.Getuid() != 0 {
 		return nil

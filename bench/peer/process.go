@@ -28,8 +28,7 @@ func findServer(name string) string {
 	return ""
 }
 
-// startProcess runs a server until the script ends, prepared by setup, with its output in a file, and waits until
-// ready is nil.
+// startProcess runs a server until the script ends, its output in a file, and waits until ready is nil.
 func startProcess(ctx context.Context, s *script.Script, log string, setup func(*exec.Cmd), ready func() error, name string, args ...string) {
 	out := must(os.Create(log))
 	s.Later(out.Close)

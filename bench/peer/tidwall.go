@@ -9,8 +9,7 @@ import (
 	"github.com/ringfence/ringfence/internal/script"
 )
 
-// tidwallStore is tidwall/wal. It syncs once for each batch and takes one writer at a time, so a
-// committer gathers what waits into a batch.
+// tidwallStore is tidwall/wal, which takes one writer and syncs once a batch: a committer gathers what waits.
 type tidwallStore struct {
 	log *wal.Log
 	*committer
@@ -46,8 +45,7 @@ func (s *tidwallStore) Scan(_ context.Context, n int64) (records, bytes int64) {
 	return records, bytes
 }
 
-// committer gathers the appends of many goroutines and commits them together, for stores that
-// don't do so themselves. It starts one goroutine, which ends with close.
+// committer gathers the appends of many goroutines into one commit. Its goroutine ends with close.
 type committer struct {
 	queue chan commitRequest
 	done  sync.WaitGroup

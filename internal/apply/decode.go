@@ -107,8 +107,7 @@ func (d *decoder) document(root *yaml.Node) {
 	})
 }
 
-// mapping calls each for every key of a mapping, which answers whether it knows it. A key stands there
-// once. Nothing at all is an empty mapping.
+// mapping calls each for every key of a mapping, to say whether it knows it. A key stands there once; nothing is empty.
 func (d *decoder) mapping(n *yaml.Node, expected string, each func(key string, line int, value *yaml.Node) bool) {
 	n = target(n)
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {

@@ -195,10 +195,7 @@ func (p *Plan) alterTopic(ctx context.Context, c *Change, o *Object[admin.TopicC
 	}
 	c.step = func(ctx context.Context) error {
 		_, err := p.store.AlterTopic(ctx, o.Name, want, &admin.AlterTopicOptions{Estimate: estimate, ID: id, From: &from})
-		if errors.Is(err, fault.NotFound) {
-			err = fmt.Errorf("another process deleted it meanwhile: %v: %w", err, fault.Conflict) //nolint:errorlint // a conflict, and nothing else
-		}
-		return err
+		return stillThere(err)
 	}
 	return nil
 }
@@ -230,18 +227,16 @@ func (p *Plan) alterSubscription(c *Change, o *Object[admin.SubscriptionConfig],
 		case "rate":
 			to.Rate = bound(o.Config.Rate)
 			c.Fields = append(c.Fields, f)
-			continue
 		case "concurrency":
 			to.Concurrency = bound(o.Config.Concurrency)
 			c.Fields = append(c.Fields, f)
-			continue
 		case "shards":
 			errs = append(errs, fmt.Errorf("%s: subscription %q has %s shards, and a file changes no number of shards; use \"ringfence subscription reshard %s --shards %s\": %w",
 				o.where(p.File, f.Field), o.Name, f.From, o.Name, f.To, fault.Conflict))
-			continue
+		default:
+			errs = append(errs, fmt.Errorf("%s: subscription %q has %s %s, which can't be changed to %s; use another name, or \"ringfence subscription delete %s\" first: %w",
+				o.where(p.File, f.Field), o.Name, f.Field, f.From, f.To, o.Name, fault.Conflict))
 		}
-		errs = append(errs, fmt.Errorf("%s: subscription %q has %s %s, which can't be changed to %s; use another name, or \"ringfence subscription delete %s\" first: %w",
-			o.where(p.File, f.Field), o.Name, f.Field, f.From, f.To, o.Name, fault.Conflict))
 	}
 	errs = append(errs, p.limit(c, o, d, was, to))
 	if c.step == nil {
@@ -263,12 +258,17 @@ func (p *Plan) limit(c *Change, o *Object[admin.SubscriptionConfig], d *api.Subs
 	}
 	c.Action, c.step = Alter, func(ctx context.Context) error {
 		_, err := p.store.LimitSubscription(ctx, o.Name, to, &admin.LimitSubscriptionOptions{ID: d.ID, From: &was})
-		if errors.Is(err, fault.NotFound) {
-			err = fmt.Errorf("another process deleted it meanwhile: %v: %w", err, fault.Conflict) //nolint:errorlint // a conflict, and nothing else
-		}
-		return err
+		return stillThere(err)
 	}
 	return nil
+}
+
+// stillThere makes a conflict of the error that what is changed was deleted meanwhile.
+func stillThere(err error) error {
+	if errors.Is(err, fault.NotFound) {
+		return fmt.Errorf("another process deleted it meanwhile: %v: %w", err, fault.Conflict) //nolint:errorlint // a conflict, and nothing else
+	}
+	return err
 }
 
 // bound is what Limit takes for a bound of a file, where 0 is none.
@@ -285,15 +285,15 @@ func (c *Change) unchanged() { c.Action, c.Fields, c.Done = Unchanged, []Field{}
 func (p *Plan) checkTopic(o *Object[admin.SubscriptionConfig], topics []api.TopicSummary) error {
 	name := o.Config.Topic
 	for _, t := range topics {
-		if t.Name == name && t.Moved != nil {
+		switch {
+		case t.Name != name:
+			continue
+		case t.Moved != nil:
 			return fmt.Errorf("%s: subscription %q: topic %q was moved to another log; apply it there: %w", o.where(p.File, "topic"), o.Name, name, fault.Conflict)
-		}
-		if t.Name == name && t.Internal != "" {
+		case t.Internal != "":
 			return fmt.Errorf("%s: subscription %q: topic %q is a part of %s, and only topics of users can be delivered: %w", o.where(p.File, "topic"), o.Name, name, t.Internal, fault.Conflict)
 		}
-		if t.Name == name {
-			return nil
-		}
+		return nil
 	}
 	if slices.ContainsFunc(p.file.Topics, func(t *Object[admin.TopicConfig]) bool { return t.Name == name }) {
 		return nil
@@ -309,9 +309,8 @@ func (p *Plan) Drops() (n int64) {
 	return n
 }
 
-// Apply carries the plan out, and says in each change what was done. What is done stays when a later step
-// fails; the next plan finds the rest. ErrConflict when another process has changed something meanwhile, so
-// that things are not as the file says.
+// Apply carries the plan out, and says in each change what was done. What is done stays when a later step fails; the
+// next plan finds the rest. ErrConflict: another process has changed something meanwhile.
 func (p *Plan) Apply(ctx context.Context) error {
 	steps := 0
 	for _, c := range p.Changes {

@@ -16,8 +16,7 @@ import (
 	"github.com/ringfence/ringfence/internal/storeurl"
 )
 
-// Reader cuts its input into lines of bounded length. A line is what stands before a newline
-// (or the end), byte by byte; nothing is trimmed.
+// Reader cuts its input into lines of bounded length, byte by byte; nothing is trimmed.
 type Reader struct {
 	r *bufio.Reader
 	n int64 // lines read so far
@@ -89,8 +88,7 @@ func ParseHeaders(flags []string) ([]ringfence.Header, error) {
 	return headers, errors.Join(errs...)
 }
 
-// parseRecord is the message of a line of JSON, as "consume" prints it. Place and epoch are not those of the message that is
-// produced from it; its time is.
+// parseRecord is the message of a line of JSON, as "consume" prints it, with its time and not its place.
 func parseRecord(line []byte) (ringfence.Message, error) {
 	r, err := api.ParseRecord(line)
 	if err != nil {

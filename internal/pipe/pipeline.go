@@ -18,9 +18,8 @@ import (
 
 // Pipeline produces lines with many of them under way at once.
 //
-// A scanner goroutine reads; run owns all the rest. It queues lines in their order while the ring
-// has a free slot, takes the answers in whatever order they come, and settles (counts, prints)
-// them in the order of the lines.
+// A scanner goroutine reads; run owns all the rest. It queues lines while the ring has a free slot, takes the answers
+// as they come, and settles (counts, prints) them in the order of the lines.
 type Pipeline struct {
 	rf   *ringfence.Client
 	cfg  Config
@@ -32,8 +31,9 @@ type Pipeline struct {
 	settled int64       // lines 1 to settled were counted
 	open    int64       // queued lines without an answer
 
-	out *bufio.Writer // gets the place of each record; nil: places are not printed
-	sum Summary
+	out    *bufio.Writer // gets the place of each record; nil: places are not printed
+	places *json.Encoder // into out
+	sum    Summary
 }
 
 // answer is what became of a line.
@@ -74,6 +74,7 @@ func New(rf *ringfence.Client, cfg Config) *Pipeline {
 	}
 	if cfg.Places != nil {
 		p.out = bufio.NewWriterSize(cfg.Places, 64<<10)
+		p.places = json.NewEncoder(p.out)
 	}
 	return p
 }
@@ -85,8 +86,7 @@ func (p *Pipeline) Run(ctx context.Context, in *Reader, tick <-chan time.Time, s
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
 	batches := make(chan batch, 4)
-	// It ends with reading, except while it sits in a read of a terminal or a pipe: that can't
-	// be called off, and nothing it reads afterwards is used.
+	// It ends with reading, or with its read of a terminal or a pipe, which can't be called off.
 	go scan(reading, in, batches)
 
 	storing, giveUp := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -142,8 +142,7 @@ func (p *Pipeline) Run(ctx context.Context, in *Reader, tick <-chan time.Time, s
 	return p.sum
 }
 
-// abandon waits no more for answers: the fate of their lines is unknown. The channel has room
-// for those that come all the same.
+// abandon waits no more for answers, for which the channel still has room: the lines are of unknown fate.
 func (p *Pipeline) abandon(why error) {
 	for n := p.settled + 1; n <= p.queued; n++ {
 		if n > p.settled && !p.ring[(n-1)%int64(len(p.ring))].here { // taking one may settle others
@@ -213,22 +212,13 @@ func (p *Pipeline) settle(a *answer) {
 			p.sum.later++
 		}
 		if p.sum.failed == 0 || a.line < p.sum.failed { // later, the line of a place could not be told
-			p.print(a.at)
+			if p.out != nil && p.sum.output == nil {
+				p.sum.output = p.places.Encode(a.at)
+			}
 		}
 	case errors.Is(a.err, ringfence.ErrUnknown):
 		p.sum.unknown++
 	}
-}
-
-func (p *Pipeline) print(at ringfence.Position) {
-	if p.out == nil || p.sum.output != nil {
-		return
-	}
-	b, err := json.Marshal(at)
-	if err == nil {
-		_, err = p.out.Write(append(b, '\n'))
-	}
-	p.sum.output = err
 }
 
 func (p *Pipeline) flush() {

@@ -5,8 +5,7 @@ import (
 	"io"
 )
 
-// Sink writes lines of many goroutines to one stream: whatever waits goes out in one write. A
-// line is written when Write has returned nil.
+// Sink writes lines of many goroutines to one stream; whatever waits goes out in one write.
 type Sink struct {
 	lines chan sinkLine
 	quit  chan struct{}
@@ -21,8 +20,7 @@ type sinkLine struct {
 // sinkBatchBytes bounds one write of a Sink, save for a single long line.
 const sinkBatchBytes = 64 << 10
 
-// NewSink starts the goroutine that owns w; Close joins it. The first write that fails is the
-// last one, and broken gets its error.
+// NewSink starts the goroutine that owns w, until Close. The first write that fails is the last; broken gets its error.
 func NewSink(w io.Writer, broken func(error)) *Sink {
 	s := &Sink{lines: make(chan sinkLine), quit: make(chan struct{}), done: make(chan struct{})}
 	go func() { // joined by Close
@@ -62,8 +60,7 @@ func (s *Sink) run(w io.Writer, broken func(error)) {
 	}
 }
 
-// Write hands over a line and waits until it is written. When ctx ends first, it is not certain
-// whether the line is written.
+// Write waits until a line is written. When ctx ends first, that is not certain.
 func (s *Sink) Write(ctx context.Context, line []byte) error {
 	written := make(chan error, 1)
 	select {

@@ -9,8 +9,7 @@ import (
 	"github.com/ringfence/ringfence"
 )
 
-// Tally counts what a consumer processes, lets at most a given number of records through, and
-// notices when there is nothing to do.
+// Tally counts what a consumer processes, bounds that, and notices when there is nothing to do.
 type Tally struct {
 	process ringfence.Handler
 	max     int64  // 0: no end
@@ -26,8 +25,7 @@ type Tally struct {
 	awaited time.Time              // until then a partition may still come, before which nothing could be there to do
 }
 
-// gathering is how long a consumer without a partition waits for one before that counts as nothing
-// to do: on a busy host or a slow store joining a group takes a while.
+// gathering is how long a consumer without a partition waits for one: joining a group takes a while on a busy host.
 const gathering = 5 * time.Second
 
 // NewTally counts what process processes. When most records were (0: no end) it calls reached.
@@ -138,8 +136,7 @@ func (t *Tally) idleFor() time.Duration {
 	return max(0, time.Since(since))
 }
 
-// Watch calls idle once there was nothing to do for so long; 0 is never. It returns then or when
-// ctx ends.
+// Watch calls idle once there was nothing to do for so long (0: never), and returns then or when ctx ends.
 func (t *Tally) Watch(ctx context.Context, after time.Duration, idle func()) {
 	if after == 0 {
 		return
