@@ -16,6 +16,7 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/backends"
+	"github.com/ringfence/ringfence/internal/freeze"
 	"github.com/ringfence/ringfence/internal/testserver"
 )
 
@@ -220,7 +221,7 @@ func TestAProcessOfManyGroupsIsFollowedInAllOfThem(t *testing.T) {
 			t.Logf("after a kill all was handled in %s", eventually(t, "all to be handled after a kill", time.Minute, r.complete))
 			c := r.start()
 			eventually(t, "both to share all groups again", time.Minute, func() bool { return r.shared(2) })
-			if err := c.Process.Signal(syscall.SIGSTOP); err != nil {
+			if err := freeze.Process(t.Context(), c.Process); err != nil { // no handler of it runs on
 				t.Fatal(err)
 			}
 			r.produce(100)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ringfence/ringfence/registry/internal/sqlstore"
@@ -30,8 +31,9 @@ const (
 	// A lost connection is no death yet: the process may reconnect within grace.
 	grace     = 25 * time.Millisecond
 	lateGrace = 500 * time.Millisecond // the longest pause between two looks
-	// settled is the time that processes have to reconnect after a start of the server.
+	// settled is the time that processes have to reconnect after a start of the server, or after it hung.
 	settled = 10 * time.Second
+	hung    = time.Second // an answer of the listener that comes so late
 )
 
 // mysqlSignals are locks by name and interrupted statements.
@@ -44,7 +46,13 @@ type mysqlSignals struct {
 	bell   *sql.Conn // of the listener alone, as hold, which holds the lock that bell waits for
 	hold   *sql.Conn
 	bellID int64 // its connection ID
+
+	// stalled is when the server last gave no answer in time, in Unix nanoseconds. Other processes may have given
+	// up their connections then, and their locks with them, without being dead.
+	stalled atomic.Int64
 }
+
+func (m *mysqlSignals) noteStall() { m.stalled.Store(time.Now().UnixNano()) }
 
 // Announce implements sqlstore.Signals.
 func (m *mysqlSignals) Announce(ctx context.Context) (sqlstore.Presence, error) {
@@ -77,6 +85,9 @@ func (h *holder) Keep(ctx context.Context, lost func()) error {
 		}
 		discard(h.conn)
 		h.conn = nil
+		if ctx.Err() != nil {
+			h.m.noteStall()
+		}
 	}
 	lost()
 	conn, err := h.m.db.Conn(ctx)
@@ -184,7 +195,8 @@ func (m *mysqlSignals) Gone(ctx context.Context, handle string) (bool, error) {
 }
 
 // dead reports whether a free lock stays free for a moment, and the process holds no other lock either: a
-// process that lost one connection and listens on others lives. Unless the process has held the lock since
+// process that lost one connection and listens on others lives. After a stall of the server no death is certain for a
+// while. Unless the process has held the lock since
 // the server started (lived), that start must be long ago, so that each living process has its lock again.
 func (m *mysqlSignals) dead(ctx context.Context, conn *sql.Conn, handle string, lived bool) (bool, error) {
 	select {
@@ -196,6 +208,9 @@ func (m *mysqlSignals) dead(ctx context.Context, conn *sql.Conn, handle string, 
 	if err := conn.QueryRowContext(ctx, "SELECT IS_FREE_LOCK(?) AND IS_FREE_LOCK(?) AND IS_FREE_LOCK(?)",
 		lockPrefix+handle, bellPrefix+handle, holdPrefix+handle).Scan(&free); err != nil || !free {
 		return false, err
+	}
+	if time.Since(time.Unix(0, m.stalled.Load())) < settled {
+		return false, sqlstore.ErrNoPresence
 	}
 	if lived {
 		return true, nil
@@ -223,10 +238,14 @@ func (m *mysqlSignals) Listen(ctx context.Context, last int64) error {
 	}
 	var err error
 	for waited := (sql.NullInt64{Valid: true}); err == nil && waited.Valid && waited.Int64 == 0; { // its whole time, uninterrupted: the next look finds what came
+		asked := time.Now()
 		look, cancel := context.WithTimeout(ctx, listenWait+slack)
 		err = m.bell.QueryRowContext(look, "SELECT IF((SELECT revision FROM ringfence_revision WHERE id = 1) <> ?, 2, GET_LOCK(?, ?))",
 			last, holdPrefix+m.handle, listenWait.Seconds()).Scan(&waited)
 		cancel()
+		if time.Since(asked) > listenWait+hung {
+			m.noteStall()
+		}
 		if number(err) == errInterrupted {
 			return nil
 		}
