@@ -91,10 +91,10 @@ type Events struct {
 //
 // A topic of several storage topics has the partitions of all of them, and more members can share
 // the work as it grows. A partition starts when those of the storage topic before that can hold
-// earlier records of its keys are finished, whoever processes them: the order of each key holds.
+// earlier records of its keys are finished, by any member: the order of each key holds.
 //
 // A partition with damaged or trimmed records below the next one stops there, loudly, and is
-// tried again every few seconds: nothing is skipped until somebody seeks. The others go on.
+// tried again every few seconds: nothing is skipped until a seek. The others go on.
 //
 // Errors: ErrInvalid with every fault of opts; ErrNotFound for an unknown topic, or when the group
 // is deleted; ErrExists for a group that consumes another topic; ErrFenced when the same member

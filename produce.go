@@ -13,7 +13,7 @@ import (
 //
 // Errors: ErrNotFound for an unknown topic, ErrConflict for an internal one and for one that was moved
 // away, ErrInvalid for what can't be stored, ErrNotAppended when it is certainly not stored, ErrUnknown
-// when nobody can say.
+// when the outcome is not known.
 func (c *Client) Produce(ctx context.Context, topicName string, m Message) (Position, error) {
 	return c.topics.Produce(ctx, topicName, record(&m))
 }

@@ -13,10 +13,10 @@ import (
 // The consumer must have ConsumeOptions.Transactional. A subscription can't have it: what it parks lies in the
 // log, and no transaction of a database covers that.
 //
-// Errors: ErrFenced when the partition is somebody else's by now. ErrExists when the record was
+// Errors: ErrFenced when the partition has another owner by now. ErrExists when the record was
 // committed before, by a transaction whose answer was lost; the record then counts as done,
 // whatever the handler returns. A second call while one message is handled is ErrExists too, but
-// then nothing counts as done: it may have met what the first one wrote and nobody has committed.
+// then nothing counts as done: it may have met what the first one wrote, which is not committed.
 // Return it; the record is handled again, and finds out. ErrInvalid for a wrong tx.
 func (m *Message) CommitIn(ctx context.Context, tx any) error {
 	lock := m.lock()

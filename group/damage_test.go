@@ -47,12 +47,12 @@ func TestAUnitThatCannotBeReadStopsNoOther(t *testing.T) {
 				t.Errorf("unit %d: %v was processed next, after %d records", n, d[:min(1, len(d))], before[n])
 			}
 		}
-		for _, want := range []string{"trouble 3: nobody works on it", "trouble 5: nobody works on it"} {
+		for _, want := range []string{"trouble 3: no member works on it", "trouble 5: no member works on it"} {
 			if !b.saw(want) {
 				t.Errorf("b told of %q, not of %q", b.events, want)
 			}
 		}
-		if n := len(slices.DeleteFunc(slices.Clone(b.events), func(e string) bool { return !contains(e, "nobody works on it") })); n != 2 {
+		if n := len(slices.DeleteFunc(slices.Clone(b.events), func(e string) bool { return !contains(e, "no member works on it") })); n != 2 {
 			t.Errorf("it was told %d times that nobody works on a unit; expected once for each of two", n)
 		}
 		d, err := group.Describe(t.Context(), c.admin.Registry(), "g")

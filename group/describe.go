@@ -109,11 +109,11 @@ func (d *Description) status(st *protocol.State, u *protocol.Unit) Status {
 	case u.Number < d.Meta.First:
 		s.Phase, s.Target = api.Finished, ""
 	case u.OwnerDamage != nil:
-		s.Phase, s.Target, s.Why = api.Unowned, "", "its owner can't be read, so nobody takes it; a seek gives it a new epoch"
+		s.Phase, s.Target, s.Why = api.Unowned, "", "its owner can't be read, so no member takes it; a seek gives it a new epoch"
 	case o.Member == "":
 		s.Phase = api.Unowned
 		if o.Epoch == 0 {
-			s.Why = "nobody has owned it yet"
+			s.Why = "no member has owned it yet"
 		}
 	case !st.Alive(*o) && slices.Contains(d.Awaited, o.Member) && s.Target == o.Member:
 		s.Phase = api.Awaiting

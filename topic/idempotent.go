@@ -116,7 +116,7 @@ func (m *message) settle(first int64, err error) {
 
 // forgotten is the answer when the home is gone.
 func (m *message) forgotten() error {
-	return fmt.Errorf("topic %q: storage topic %d, where producer %x began, was retired; nothing was stored now, and nobody knows whether it was before: %w",
+	return fmt.Errorf("topic %q: storage topic %d, where producer %x began, was retired; nothing was stored now, and it is not known whether it was before: %w",
 		m.t.name, m.home, m.opts.Producer.ID, fault.Forgotten)
 }
 

@@ -18,7 +18,7 @@ type ReplacedError struct {
 }
 
 func (e *ReplacedError) Error() string {
-	return fmt.Sprintf("storage topic %q of topic %q was deleted and made again by somebody else: expected %.64q, found %.64q; "+
+	return fmt.Sprintf("storage topic %q of topic %q was deleted and made again by another program: expected %.64q, found %.64q; "+
 		"the positions of groups are of the one that is gone, so nothing is read or written: keep what is in the new one by the log's own tools, "+
 		"then delete the topic with its groups (ringfence topic delete %s --force), and create it again", e.Storage, e.Topic, e.Want, e.Found, e.Topic)
 }

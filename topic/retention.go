@@ -75,7 +75,7 @@ func (c *Catalog) Alter(ctx context.Context, name, life string, from *Retention,
 			return nil, err
 		}
 		if from != nil && doc.Retention() != *from {
-			return nil, fmt.Errorf("topic %q: somebody else has changed its retention meanwhile: %w", name, fault.Conflict)
+			return nil, fmt.Errorf("topic %q: its retention was changed meanwhile: %w", name, fault.Conflict)
 		}
 		life = doc.Life
 		before := doc.Before // what was in force everywhere

@@ -18,7 +18,7 @@ import (
 )
 
 // Which broker to ask, and for how long. What only the leader of a partition can do is asked of the leader
-// that was seen last, and after a failure of whoever leads then (onLeader, persist). What any broker can do
+// that was seen last, and after a failure of the leader of that time (onLeader, persist). What any broker can do
 // is asked of several one after another, as one that is stopped keeps its connections open and never answers
 // (anyBroker). So a request may be carried out twice and late, and must bear it. Of an error it has to be
 // known whether it may pass: kind says which do not.

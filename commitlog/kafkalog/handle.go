@@ -125,7 +125,7 @@ func (p *partition) trim(ctx context.Context, before int64) error {
 		return errNoAnswer
 	})
 	if errors.Is(err, kerr.OffsetOutOfRange) {
-		err = nil // somebody trimmed further
+		err = nil // another process trimmed further
 	}
 	if err != nil {
 		return fmt.Errorf("trim topic %q partition %d: %w", p.s.config.Name, p.index, err)

@@ -25,7 +25,7 @@ const ourProducers = 1 << 62
 
 func ours(kafkaID int64) bool { return kafkaID >= ourProducers }
 
-// identity is a producer as one partition knows it: what the broker is told, and where the next
+// identity is a producer as one partition knows it: what goes to the broker, and where the next
 // append stands. The broker takes a batch only if its sequence follows that of the batch before
 // and its epoch is not below the highest one it saw: a compare-and-set that every process is
 // subject to, and the reason why a stale view here costs a round trip and never an order.

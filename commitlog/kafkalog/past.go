@@ -10,10 +10,10 @@ import (
 )
 
 // A broker forgets a producer a day after its last append. In a partition that takes no more records
-// what is there is there for ever, so it can be read instead: whoever is told that an append is absent
+// what is there is there for ever, so it can be read instead: a caller that hears that an append is absent
 // stores it elsewhere.
 
-// closed says whether the partition takes no more appends. For a first one nobody need be asked: it is
+// closed says whether the partition takes no more appends. For a first one no question is needed: it is
 // sent, and refused if so.
 func (p *partition) closed(ctx context.Context) (bool, error) {
 	if p.produce.refused || p.s.sealed.Load() {

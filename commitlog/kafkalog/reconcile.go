@@ -12,7 +12,7 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// When a broker refuses a batch, or its answer is lost, nobody knows yet what it has of it. This is how the
+// When a broker refuses a batch, or its answer is lost, it is not known yet what it has of it. This is how the
 // owner of the partition's queue finds out, without storing anything twice and without calling absent what
 // may be there: a batch that is too large may be the sign of a seal, of which the refusing broker's own
 // setting decides; one that is out of step was stored before, or follows one of another process. What the
@@ -235,7 +235,7 @@ func (p *partition) view(ctx context.Context, id *identity, depth int) error {
 }
 
 // last reads the last appends of a producer, up to the one that the broker's state of it names,
-// which comes from whoever appends with that id just now, and may be hidden from readers yet.
+// which comes from the process that appends with that id just now, and may be hidden from readers yet.
 func (p *partition) last(ctx context.Context, id *identity, st *producerState, depth int) (*producerState, trace, error) {
 	look := p.bounds
 	for n := 0; ; n++ {

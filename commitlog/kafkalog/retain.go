@@ -14,7 +14,7 @@ const samples = 16
 
 func isNotFound(err error) bool { return errors.Is(err, fault.NotFound) }
 
-// retains says whether Ringfence has to trim the topic: Kafka's own retention asks nobody.
+// retains says whether Ringfence has to trim the topic: Kafka's own retention heeds no hold.
 func retains(c driver.TopicConfig) bool {
 	return !c.RetentionForce && (c.RetentionAgeMillis > 0 || c.RetentionBytes > 0)
 }

@@ -39,8 +39,8 @@ func (s *span) isMarker() bool {
 	return err == nil && isMarker(&s.h, &r)
 }
 
-// sealPatience is for how long after a marker the seal is looked for that it announces. If whoever
-// began it has died meanwhile, the next long poll that ends without records finds the next one.
+// sealPatience is for how long after a marker the seal is looked for that it announces. If the process
+// that began it has died meanwhile, the next long poll that ends without records finds the next one.
 const sealPatience = 5 * time.Second
 
 // suspectSeal looks whether the topic is sealed, for a while or at least once, and wakes those who

@@ -16,7 +16,7 @@ import (
 // A partition that has something to send stands in the list of the broker that leads it, once,
 // however much it has. The broker's sender takes one batch of each of them into a request, first
 // come first, and makes no third one while two are on their way: what comes in the meantime makes
-// the next batches larger. So under load requests grow by themselves, and nobody waits for a timer.
+// the next batches larger. So under load requests grow by themselves, and no append waits for a timer.
 //
 // A partition has one batch on its way at a time. Who has it, the sender or what handles the
 // answer, owns its queue (queue.go), so its order needs no lock.
@@ -263,7 +263,7 @@ func (p *partition) expired(b *batch) bool {
 
 // beforeTheAppend are the answers that a broker gives before it stores a batch. All others may come
 // from one that has stored it: a leader that is deposed while it waits for the replicas answers
-// NOT_LEADER_OR_FOLLOWER, and the next leader has the batch. That a topic is unknown is told before
+// NOT_LEADER_OR_FOLLOWER, and the next leader has the batch. That a topic is unknown is answered before
 // the append or once the topic is deleted, and the batch with it.
 var beforeTheAppend = []error{
 	kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.NotEnoughReplicas, kerr.CorruptMessage,

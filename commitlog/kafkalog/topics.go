@@ -23,7 +23,7 @@ const (
 	compressionType = "compression.type"  // as the producer has it; see sealCodec
 	minInSync       = "min.insync.replicas"
 	flushMessages   = "flush.messages"  // 1: an ack waits for the disk
-	retentionMillis = "retention.ms"    // what Kafka drops, whoever still needs it; -1: nothing
+	retentionMillis = "retention.ms"    // what Kafka drops, needed or not; -1: nothing
 	retentionBytes  = "retention.bytes" // of one partition
 	// What Ringfence drops. Kafka itself reads these two of topics with tiered storage only, as
 	// what to keep on the broker's own disk, and then they are no more than that.
@@ -70,7 +70,7 @@ func (l *kafkaLog) settings(c driver.TopicConfig) map[string]string {
 }
 
 // configOfTopic reads a topic's configuration back. Topics that others made have Kafka's own
-// retention, which asks nobody: RetentionForce.
+// retention, which heeds no hold: RetentionForce.
 func configOfTopic(name string, partitions int, settings map[string]string) driver.TopicConfig {
 	get := func(key string) int64 {
 		v, err := strconv.ParseInt(settings[key], 10, 64)

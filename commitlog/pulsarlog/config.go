@@ -263,7 +263,7 @@ func (c Config) withPort(host string) string {
 	return net.JoinHostPort(strings.Trim(host, "[]"), port)
 }
 
-// checkBrokers says early what the client would only say after its time-out: that nobody listens.
+// checkBrokers says early what the client would only say after its time-out: that no broker listens.
 func (c Config) checkBrokers(ctx context.Context) error {
 	dialer := net.Dialer{Timeout: connectTimeout}
 	var errs []error

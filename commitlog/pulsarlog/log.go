@@ -26,7 +26,7 @@ const (
 	busyPause    = 50 * time.Millisecond
 	busyPatience = 20 * time.Second
 	madePatience = 10 * time.Second // until a topic that was made is found
-	// deletePatience is how long a deletion is tried of which nobody says what became.
+	// deletePatience is how long a deletion with an unknown outcome is tried.
 	deletePatience = 10 * time.Second
 )
 
@@ -110,7 +110,7 @@ func (l *log) finishCreate(ctx context.Context, name string) error {
 	return whileBusy(ctx, func() error { return l.admin.setProperties(ctx, name, map[string]string{readyProperty: "1"}) })
 }
 
-// whileBusy repeats a step of a creation that somebody else takes just now. A broker that says so for long has
+// whileBusy repeats a step of a creation that another process takes just now. A broker that says so for long has
 // another reason.
 func whileBusy(ctx context.Context, step func() error) error {
 	return patiently(ctx, busyPatience, func() (bool, error) {

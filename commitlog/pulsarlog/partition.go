@@ -48,7 +48,7 @@ func (p *partition) stop() {
 
 const holdPrefix = ownPrefix + "hold."
 
-// bounds asks the broker. A partition that nothing was trimmed from begins at 0, so that whoever
+// bounds asks the broker. A partition that nothing was trimmed from begins at 0, so that a caller that
 // waits at its beginning reads its first record whatever ledger that comes into.
 func (p *partition) bounds(ctx context.Context) (driver.Bounds, error) {
 	m, err := p.admin().metadata(ctx, p.topic.config.Name)

@@ -24,7 +24,7 @@ type past struct {
 	of      map[string]*appended // by the name of the producer
 	at      int64                // all below it was read
 	whole   bool                 // and that is all
-	trimmed bool                 // records are missing at the beginning: nobody knows whose
+	trimmed bool                 // records are missing at the beginning, of unknown producers
 }
 
 // appended is what a producer has in a partition.
@@ -50,7 +50,7 @@ func (p *past) note(m pulsar.Message, offset int64) {
 	delete(a.firsts, a.last-driver.ProducerWindow)
 }
 
-// find gives the first offset of an append; -1 when nobody remembers it.
+// find gives the first offset of an append; -1 when it is not known.
 func (p *past) find(name string, sequence int64) (int64, error) {
 	a := p.of[name]
 	switch {

@@ -12,7 +12,7 @@ import (
 )
 
 // A reader of Pulsar's is pushed to, and expensive to make; Read is a call with an offset. So readers of a
-// partition are kept as cursors, each at the offset where its last caller left off, and whoever goes on
+// partition are kept as cursors, each at the offset where its last caller left off, and a caller that goes on
 // reading finds the cursor there; a call at another offset makes one. A cursor at the right place answers
 // without a question to the broker. When it has nothing, the broker is asked how far the partition goes:
 // either this is the end, or something is on its way, and a cursor that nothing comes from in time is given
@@ -299,8 +299,8 @@ func (c *cursor) ready(offset int64) bool {
 	return c.at == offset && len(c.recs) > 0
 }
 
-// doze sleeps until more has arrived than the caller has seen, patience ends, or somebody wakes
-// it, and returns how far it has arrived.
+// doze sleeps until more has arrived than the caller has seen, patience ends, or it is
+// woken, and returns how far it has arrived.
 func (c *cursor) doze(ctx context.Context, seen int64, patience time.Duration, woken <-chan struct{}) (int64, error) {
 	c.mu.Lock()
 	now, changed, err := c.seen, c.changed, c.err

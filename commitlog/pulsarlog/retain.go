@@ -39,7 +39,7 @@ func (t *topic) tend(ctx context.Context) {
 }
 
 // retain applies the retention that the topic has now. It begins with any partition, so that each gets
-// its turn where nobody has the time for all.
+// its turn where the time does not suffice for all.
 func (t *topic) retain(ctx context.Context) error {
 	m, err := t.log.admin.metadata(ctx, t.config.Name)
 	if err != nil {

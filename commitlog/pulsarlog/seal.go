@@ -97,8 +97,8 @@ func (p *partition) seal(ctx context.Context, h *handle) (int64, error) {
 	return end, nil
 }
 
-// ended is where a partition ends that was terminated. A broker that terminates it for somebody
-// else at the same time may need a moment to say so.
+// ended is where a partition ends that was terminated. A broker that terminates it for another
+// process at the same time may need a moment to say so.
 func (p *partition) ended(ctx context.Context) (end int64, err error) {
 	err = patiently(ctx, sealPatience, func() (bool, error) {
 		b, err := p.bounds(ctx)
@@ -110,7 +110,7 @@ func (p *partition) ended(ctx context.Context) (end int64, err error) {
 	return end, err
 }
 
-// isFenced says whether the broker lets nobody at a topic for now.
+// isFenced says whether the broker lets no client at a topic for now.
 func isFenced(err error) bool {
 	return strings.Contains(err.Error(), "temporarily unavailable")
 }

@@ -31,7 +31,7 @@ const (
 	// adminTimeout bounds a request that no caller waits for.
 	adminTimeout = 10 * time.Second
 	// firstDoubt is after which time without an acknowledgement the broker is asked whether the
-	// partition was terminated: the client hears that and tells nobody.
+	// partition was terminated: the client hears that and does not report it.
 	firstDoubt = 200 * time.Millisecond
 	lastDoubt  = 2 * time.Second
 	// never is longer than a producer lives: entries end where the writer says.
@@ -44,7 +44,7 @@ type brokerProducer struct {
 	name     string // "": the broker's choice
 	producer pulsar.Producer
 	floor    int64 // no entry of producer lies below it that was not answered
-	doubt    bool  // nobody knows what became of the last append, which the next one repeats
+	doubt    bool  // the outcome of the last append is unknown, which the next one repeats
 }
 
 // called is the name under which the broker stores what it sends.

@@ -56,7 +56,7 @@ type reply struct {
 // answer. The host that answered last is asked first, and the next one when that fails or takes long, until one
 // gives an answer that is the cluster's. No answer, and one of 500 and above, is only that host's, and leaves open what became of
 // the request. Whatever is sent may therefore be done twice. A deletion that finds nothing then was done
-// by another try, and is nil; a creation that finds its name taken is fault.Conflict, whoever took it.
+// by another try, and is nil; a creation that finds its name taken is fault.Conflict, by whatever process.
 func (w *web) call(ctx context.Context, method, path, contentType string, in, out any) error {
 	r := request{method: method, path: path}
 	var err error
@@ -153,7 +153,7 @@ func (w *web) ask(ctx context.Context, host int, r request) reply {
 	return a
 }
 
-// neverSent says whether a request certainly reached nobody.
+// neverSent says whether a request certainly reached no host.
 func neverSent(err error) bool {
 	var dial *net.OpError
 	return errors.As(err, &dial) && dial.Op == "dial"

@@ -56,7 +56,7 @@ func (t transfer) steps() []step {
 	return s
 }
 
-// config is what the bank is told.
+// config is the configuration of the bank.
 type config struct {
 	registry  string // URL
 	namespace string

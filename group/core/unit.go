@@ -60,7 +60,7 @@ func (s *State) tellDamage(n int) {
 	u, v := &s.units[n], &s.view.Units[n]
 	if seen := [2]registry.Version{v.OwnerVersion, v.CheckpointVersion}; u.damaged != seen {
 		u.damaged = seen
-		s.out = append(s.out, Report{Kind: Trouble, Unit: n, Epoch: u.seen, Text: "nobody works on it before a seek", Err: v.Damage()})
+		s.out = append(s.out, Report{Kind: Trouble, Unit: n, Epoch: u.seen, Text: "no member works on it before a seek", Err: v.Damage()})
 	}
 }
 
@@ -180,7 +180,7 @@ func (s *State) hold(n int) {
 		case s.paused(n):
 			s.drain(n, "paused")
 		case !s.mayRun(n):
-			s.drain(n, "waits for earlier units, which somebody sent back")
+			s.drain(n, "waits for earlier units, which were sent back")
 		}
 	case none, abandoned:
 		switch {

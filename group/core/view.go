@@ -76,10 +76,10 @@ func (s *State) checkMeta(m *protocol.Meta) error {
 	case len(s.layout) == 0 && m.Units != s.cfg.Units:
 		return fmt.Errorf("group %q has %d units, this member was started for %d: %w", name, m.Units, s.cfg.Units, registry.ErrExists)
 	case len(s.layout) != 0 && m.Units > len(s.layout)+maxAhead:
-		return fmt.Errorf("group %q has %d units, and what it consumes has %d: a member that has not heard of the latest is behind by at most %d, so that somebody else wrote that; put registry key %q back as it was, or delete the group: %w",
+		return fmt.Errorf("group %q has %d units, and what it consumes has %d: a member that has not heard of the latest is behind by at most %d, so another program wrote that; put registry key %q back as it was, or delete the group: %w",
 			name, m.Units, len(s.layout), maxAhead, s.cfg.Group.MetaKey(), fault.Corrupt)
 	case s.beyond(m):
-		return fmt.Errorf("group %q is finished with the units below %d, and those from %d on are of the newest storage topic, which takes records: somebody else wrote that, and nobody would work on them; seek the group to where it is to go on (ringfence group seek), or put registry key %q back as it was: %w",
+		return fmt.Errorf("group %q is finished with the units below %d, and those from %d on are of the newest storage topic, which takes records: another program wrote that, and no member would work on them; seek the group to where it is to go on (ringfence group seek), or put registry key %q back as it was: %w",
 			name, m.First, s.layout.newest(), s.cfg.Group.MetaKey(), fault.Corrupt)
 	case m.Assignor != s.cfg.Assignor.Name():
 		return fmt.Errorf("group %q uses assignor %q, this member was started with %q: all members need the same: %w",

@@ -20,12 +20,12 @@ var (
 	NotFound = errors.New("not found")
 	// Exists is a thing that exists already, with other properties than asked for.
 	Exists = errors.New("already exists")
-	// Conflict is a compare-and-set that lost: somebody else changed the entry first.
+	// Conflict is a compare-and-set that lost: another process changed the entry first.
 	Conflict = errors.New("conflict")
 	// Fenced is a write by a stale owner, epoch or incarnation. It must stop; it must not retry.
 	Fenced = errors.New("fenced")
 	// Forgotten is an append of an idempotent producer that the log remembered once, or may have:
-	// whether its sequence is stored, nobody knows. It must not retry; it must begin anew, under
+	// whether its sequence is stored is not known. It must not retry; it must begin anew, under
 	// another ID, once it has found out.
 	Forgotten = errors.New("producer forgotten")
 	// Sealed is an append to a topic whose end offsets are fixed for ever.

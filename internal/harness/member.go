@@ -21,7 +21,7 @@ import (
 	registrydriver "github.com/ringfence/ringfence/registry/driver"
 )
 
-// MemberConfig is what one consumer is told.
+// MemberConfig is the configuration of one consumer.
 type MemberConfig struct {
 	Name   string
 	Topic  string
@@ -90,7 +90,7 @@ type member struct {
 	units    units
 }
 
-// handle processes one record: it takes a moment, and the history is told before and after.
+// handle processes one record: it takes a moment, and the history has it before and after.
 func (m *member) handle(ctx context.Context, msg *ringfence.Message) error {
 	unit, err := m.units.of(ctx, msg.Storage, msg.Partition)
 	if err != nil {

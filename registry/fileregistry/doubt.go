@@ -15,7 +15,7 @@ import (
 // know its error. A process that opens a descriptor looks at the marks once. Without a mark, every earlier
 // error is known to all or still to be told. With a mark, and no living process that syncs that file, the mark
 // is of a dead process and its error is lost. The generation is then sealed: its content is written again, into
-// another file, before any process is told that it is durable. A kernel lock, held shared by all syncing
+// another file, before any process takes it for durable. A kernel lock, held shared by all syncing
 // processes, tells whether one of them lives.
 //
 // The mark of a process that is stopped in a sync looks like that of a slow one. No process waits for it:
@@ -73,7 +73,7 @@ func (s *syncer) syncFile(gen uint64) error {
 	return err
 }
 
-// descriptor is this process's own of journal file i, which is told of every error since it was
+// descriptor is this process's own of journal file i, which reports every error since it was
 // opened.
 func (s *syncer) descriptor(i uint64) (vfs.File, error) {
 	if s.files[i] != nil {
