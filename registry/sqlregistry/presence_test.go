@@ -2,11 +2,13 @@ package sqlregistry
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/testserver"
 	"github.com/ringfence/ringfence/registry/driver"
 	"github.com/ringfence/ringfence/registry/internal/sqlstore"
 )
@@ -111,6 +113,44 @@ func TestAProcessThatLosesOneConnectionLivesAndDoubtsUntilItIsBack(t *testing.T)
 	}
 	if read(t, b, "m") != "" {
 		t.Error("the entry of a living process is gone")
+	}
+}
+
+// While a server hangs, living processes give their connections up, and their locks with them.
+func TestNoDeathIsCertainAfterTheServerHung(t *testing.T) {
+	t.Parallel()
+	c := newDatabase(t)
+	openStore(t, Config{MySQL: c}) // the tables
+	p := testserver.NewProxy(t, mysqlURL(c))
+	slow := c.Clone()
+	slow.Addr = p.Addr()
+	db := sqlDB(t, slow)
+	db.SetMaxOpenConns(4) // the listener has two
+	m := &mysqlSignals{db: db, calls: db, handle: "watcher", database: c.DBName}
+	defer func() {
+		if m.bell != nil {
+			m.dropBell()
+		}
+	}()
+	certain := func() bool {
+		dead, err := m.Gone(t.Context(), "gone")
+		if err != nil && !errors.Is(err, sqlstore.ErrNoPresence) {
+			t.Fatal(err)
+		}
+		return dead
+	}
+	listen := func() {
+		if err := m.Listen(t.Context(), -1); err != nil { // another revision: it is answered at once
+			t.Fatal(err)
+		}
+	}
+	listen()
+	await(t, certain) // the server may have started just now
+	p.Down(testserver.Fault{Delay: listenWait/2 + hung}) // each way
+	listen()
+	p.Heal()
+	if certain() {
+		t.Error("a process without a lock is taken for dead")
 	}
 }
 
