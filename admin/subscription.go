@@ -1,11 +1,13 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"time"
 
 	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/consumer"
+	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/subscription"
 )
 
@@ -88,6 +90,7 @@ func (c *Client) GetSubscription(ctx context.Context, name string) (*api.Subscri
 // PauseSubscriptionOptions are the options of PauseSubscription.
 type PauseSubscriptionOptions struct {
 	Reason string // for people; at most 1 KiB
+	By     string // the user, or the thing, that pauses it; default user@host of this process
 	ID     string // of the subscription that is meant: one of the name with another ID is ErrNotFound. "": any
 }
 
@@ -96,7 +99,7 @@ type PauseSubscriptionOptions struct {
 // either. A paused subscription keeps its reason.
 func (c *Client) PauseSubscription(ctx context.Context, name string, opts *PauseSubscriptionOptions) (*api.Subscription, error) {
 	o := orZero(opts)
-	return described(c.subs.Pause(ctx, name, o.ID, o.Reason))
+	return described(c.subs.Pause(ctx, name, o.ID, o.Reason, cmp.Or(o.By, group.Operator())))
 }
 
 // ResumeSubscription ends a pause: the subscription goes on where it was.
@@ -195,7 +198,8 @@ func subscriptionOf(d *subscription.Document) *api.Subscription {
 		s.ID = d.Life()
 	}
 	if d.Paused != nil {
-		s.Paused = &api.Pause{Since: api.Millis(d.Paused.Since), Reason: d.Paused.Reason}
+		s.State = "paused"
+		s.Paused = &api.Pause{Since: api.Millis(d.Paused.Since), Reason: d.Paused.Reason, By: d.Paused.By}
 	}
 	for _, as := range d.All() {
 		set := as.Set()

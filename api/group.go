@@ -7,6 +7,8 @@ type Group struct {
 	State      string     `json:"state"` // running, paused, no members or damaged
 	Assignor   string     `json:"assignor"`
 	Paused     bool       `json:"paused"`
+	PausedBy   string     `json:"paused_by,omitempty"` // the user that paused it, or units of it, last
+	PausedAt   Time       `json:"paused_at,omitempty"`
 	Members    []Member   `json:"members"`           // that live
 	Awaited    []string   `json:"awaited,omitempty"` // static members that are away and may come back
 	Assignment Assignment `json:"assignment"`        // why the units are where they are

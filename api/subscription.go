@@ -6,7 +6,7 @@ import "slices"
 type Subscription struct {
 	Name        string           `json:"name"`
 	ID          string           `json:"id,omitempty"` // differs from that of a deleted subscription of the same name
-	State       string           `json:"state"`        // creating, ready or deleting
+	State       string           `json:"state"`        // creating, ready, paused or deleting
 	Topic       string           `json:"topic"`
 	Order       Order            `json:"order"`
 	From        From             `json:"from"` // where it begins
@@ -95,6 +95,7 @@ type ShardSet struct {
 type Pause struct {
 	Since  Time   `json:"since"`
 	Reason string `json:"reason,omitempty"`
+	By     string `json:"by,omitempty"` // the user that paused it, or "endpoint": an answer of the endpoint did
 }
 
 // Set is the shard set that delivers; the zero value of a damaged definition.

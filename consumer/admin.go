@@ -57,7 +57,7 @@ func (c *Groups) Pause(ctx context.Context, name string, partitions ...int) erro
 	if err != nil {
 		return err
 	}
-	return g.Pause(ctx, group.Process(), partitions...)
+	return g.Pause(ctx, group.Operator(), partitions...)
 }
 
 // Resume ends a pause of the given partitions, or every pause with none given.
@@ -66,7 +66,7 @@ func (c *Groups) Resume(ctx context.Context, name string, partitions ...int) err
 	if err != nil {
 		return err
 	}
-	return g.Resume(ctx, group.Process(), partitions...)
+	return g.Resume(ctx, group.Operator(), partitions...)
 }
 
 // Destroy removes all that is left of a group. Its retention hold is released where its topic is

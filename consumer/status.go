@@ -95,6 +95,9 @@ func Summary(name string, d *group.Description) api.Group {
 			owned[d.Units[i].Owner.Member]++
 		}
 	}
+	if c := &d.Control; c.Paused || len(c.PausedUnits) > 0 {
+		info.PausedBy, info.PausedAt = c.By, api.Millis(c.At)
+	}
 	for _, m := range d.Members {
 		info.Members = append(info.Members, api.Member{
 			ID: m.ID, Incarnation: m.Incarnation, Host: m.Host, PID: m.PID, Weight: max(m.Weight, 1), Zone: m.Zone,

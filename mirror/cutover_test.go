@@ -122,6 +122,7 @@ func TestACutOverKeepsWhatIsPaused(t *testing.T) {
 		w.must(err)
 		st, err := g.Load(t.Context(), false)
 		w.must(err)
+		st.Control.At = 0
 		if !reflect.DeepEqual(st.Control, want) {
 			t.Errorf("group %s: %+v at the target, want %+v", group, st.Control, want)
 		}

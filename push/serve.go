@@ -42,7 +42,7 @@ func For(rf *ringfence.Client, d *api.Subscription, c Config) (*Endpoint, error)
 	}
 	if c.Gone == nil {
 		c.Gone = func(ctx context.Context, said string) error {
-			_, err := rf.Admin().PauseSubscription(ctx, d.Name, &admin.PauseSubscriptionOptions{Reason: strings.ToValidUTF8(said[:min(len(said), shownBytes)], ""), ID: d.ID})
+			_, err := rf.Admin().PauseSubscription(ctx, d.Name, &admin.PauseSubscriptionOptions{Reason: strings.ToValidUTF8(said[:min(len(said), shownBytes)], ""), ID: d.ID, By: subscription.ByEndpoint})
 			return err
 		}
 	}

@@ -14,15 +14,19 @@ import (
 type Pause struct {
 	Since  int64  `json:"since"` // Unix ms
 	Reason string `json:"reason,omitempty"`
+	By     string `json:"by,omitempty"` // the user that paused it, or ByEndpoint
 }
+
+// ByEndpoint is in Pause.By when an answer of the endpoint paused the subscription.
+const ByEndpoint = "endpoint"
 
 // maxReasonBytes bounds the reason of a pause.
 const maxReasonBytes = 1024
 
 // Pause stops the delivery of a subscription until Resume, and returns it as it is stored. A paused one
-// keeps its reason. With an ID (life), only the subscription of that ID is paused. ErrNotFound when
+// keeps its reason and its user. With an ID (life), only the subscription of that ID is paused. ErrNotFound when
 // there is none; ErrInvalid for a reason that is too long, or no text.
-func (c *Catalog) Pause(ctx context.Context, name, life, reason string) (*Document, error) {
+func (c *Catalog) Pause(ctx context.Context, name, life, reason, by string) (*Document, error) {
 	if len(reason) > maxReasonBytes || !utf8.ValidString(reason) {
 		return nil, fmt.Errorf("a reason of %d bytes; expected a text of at most %d: %w", len(reason), maxReasonBytes, fault.Invalid)
 	}
@@ -33,7 +37,7 @@ func (c *Catalog) Pause(ctx context.Context, name, life, reason string) (*Docume
 		if d.Paused != nil {
 			return false, nil
 		}
-		d.Paused = &Pause{Since: time.Now().UnixMilli(), Reason: reason}
+		d.Paused = &Pause{Since: time.Now().UnixMilli(), Reason: reason, By: by}
 		return true, nil
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/ringfence/ringfence/registry"
 )
@@ -53,7 +54,7 @@ func (g *Group) control(ctx context.Context, by string, change func(*Control)) e
 			return fmt.Errorf("group %q: %q changed what is paused meanwhile; look at it: %w", g.name, c.By, registry.ErrUnknown)
 		}
 		change(&c)
-		c.By = by
+		c.By, c.At = by, time.Now().UnixMilli()
 		slices.Sort(c.PausedUnits)
 		c.PausedUnits = slices.Compact(c.PausedUnits)
 		for _, u := range c.PausedUnits {

@@ -99,7 +99,8 @@ type Assignment struct {
 type Control struct {
 	Paused      bool   `json:"paused"`
 	PausedUnits []int  `json:"paused_units,omitempty"`
-	By          string `json:"by,omitempty"`
+	By          string `json:"by,omitempty"` // the user of the last change
+	At          int64  `json:"at,omitempty"` // of it, in Unix milliseconds
 }
 
 // Range is a half-open range of offsets [From, To), written as [from,to].

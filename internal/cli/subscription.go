@@ -92,7 +92,7 @@ func subscriptionTable(r *report, all []*api.Subscription) {
 		if d.Damaged != "" {
 			return []cell{left(d.Name), left("-"), left("-"), right("-"), left("-"), unreadableCell(d.Damaged)}
 		}
-		return []cell{left(d.Name), left(d.Topic), left(string(d.Order)), number(d.Set().Shards), left(string(d.DeadLetters)), left(stateOf(d))}
+		return []cell{left(d.Name), left(d.Topic), left(string(d.Order)), number(d.Set().Shards), left(string(d.DeadLetters)), warnIf(d.State != "ready", left(d.State))}
 	})
 }
 

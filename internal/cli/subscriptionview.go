@@ -77,12 +77,16 @@ func endpointLines(r *report, v *api.EndpointLimits) {
 	}
 }
 
-// stateOf is what a list says of a subscription.
-func stateOf(d *api.Subscription) string {
-	if d.Paused != nil {
-		return "paused"
+// pauseText says which user paused a subscription, and why.
+func pauseText(p *api.Pause) string {
+	text := ""
+	if p.By != "" {
+		text = " by " + p.By
 	}
-	return d.State
+	if p.Reason != "" {
+		text += ": " + p.Reason
+	}
+	return text
 }
 
 // pauseLine says that a subscription is paused.
@@ -90,11 +94,7 @@ func pauseLine(r *report, d *api.Subscription) {
 	if d.Paused == nil {
 		return
 	}
-	why := ""
-	if d.Paused.Reason != "" {
-		why = ": " + d.Paused.Reason
-	}
-	r.line("paused since %s%s", d.Paused.Since, why)
+	r.line("paused since %s%s", d.Paused.Since, pauseText(d.Paused))
 }
 
 // limitText says what bounds there are.
