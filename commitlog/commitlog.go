@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"unicode/utf8"
 
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/internal/fault"
@@ -52,6 +53,7 @@ const (
 	MaxBatchBytes   = 16 << 20
 	MaxBatchRecords = 1 << 16
 	MaxHeaders      = 1000
+	MaxCardBytes    = 4 << 10 // of TopicConfig.Card
 	ProducerWindow  = driver.ProducerWindow
 )
 
@@ -79,8 +81,8 @@ type Log struct{ d driver.Log }
 // New wraps a driver. Backends call it; users open a backend (filelog.Open, memlog.New …).
 func New(d driver.Log) *Log { return &Log{d: d} }
 
-// CreateTopic makes a storage topic; it is nil when there is one already, which keeps its retention,
-// and ErrExists when that has other partitions.
+// CreateTopic makes a storage topic; it is nil when there is one already, which keeps its retention and
+// card, and ErrExists when that has other partitions.
 func (l *Log) CreateTopic(ctx context.Context, c TopicConfig) error {
 	if err := checkConfig(c); err != nil {
 		return err
@@ -104,6 +106,9 @@ func checkConfig(c TopicConfig) error {
 	}
 	if c.RetentionBytes < 0 || c.RetentionAgeMillis < 0 {
 		errs = append(errs, fmt.Errorf("topic %q: retention is negative; expected 0 (keep all) or more: %w", c.Name, ErrInvalid))
+	}
+	if len(c.Card) > MaxCardBytes || !utf8.ValidString(c.Card) {
+		errs = append(errs, fmt.Errorf("topic %q: a card of %d bytes; expected at most %d bytes of UTF-8: %w", c.Name, len(c.Card), MaxCardBytes, ErrInvalid))
 	}
 	return errors.Join(errs...)
 }

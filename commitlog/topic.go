@@ -288,6 +288,20 @@ func (t *Topic) Hold(ctx context.Context, name string, offsets []int64) error {
 	return t.d.Hold(ctx, name, offsets)
 }
 
+// Holds are the retention holds of all groups and processes by name, as they are stored.
+func (t *Topic) Holds(ctx context.Context) (map[string][]int64, error) {
+	holds, err := t.d.Holds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for name, offsets := range holds {
+		if len(offsets) > t.c.Partitions {
+			holds[name] = offsets[:t.c.Partitions]
+		}
+	}
+	return holds, nil
+}
+
 // Seal fixes the end of every partition for ever and returns it.
 func (t *Topic) Seal(ctx context.Context) ([]int64, error) {
 	ends, err := t.d.Seal(ctx)

@@ -60,6 +60,9 @@ type TopicConfig struct {
 	RetentionBytes     int64
 	RetentionAgeMillis int64
 	RetentionForce     bool
+	// Card is what the maker wrote of the topic: opaque text that appears with it and never changes. A topic of
+	// an earlier version, or of another program, has none.
+	Card string `json:",omitempty"`
 }
 
 // WithRetentionOf is c with the retention of another configuration.
@@ -123,10 +126,10 @@ type ReadRequest struct {
 // Log is a set of storage topics. All methods may be called concurrently.
 type Log interface {
 	// CreateTopic makes a topic. fault.Exists when the name is taken by a topic with other partitions;
-	// nil when the same topic is there already, whose retention stays as it is. Atomic also between
-	// processes.
+	// nil when the same topic is there already, whose retention and card stay as they are. Atomic also
+	// between processes.
 	CreateTopic(ctx context.Context, c TopicConfig) error
-	// AlterTopic gives a topic the retention of c, for good. Open handles, in every process, follow
+	// AlterTopic gives a topic the retention of c, for good; its card stays. Open handles, in every process, follow
 	// within a minute. fault.NotFound when there is none, fault.Exists when it has other partitions than c.
 	AlterTopic(ctx context.Context, c TopicConfig) error
 	// DeleteTopic removes a topic and its records. fault.NotFound when there is none. Open
@@ -182,6 +185,10 @@ type Topic interface {
 	// Hold sets a retention hold: the lowest offset of each partition that is still needed, -1 for
 	// none. It replaces the retention hold of the same name.
 	Hold(ctx context.Context, name string, offsets []int64) error
+
+	// Holds are the retention holds by name, as they are stored: also those of other processes and of earlier
+	// ones. A hold of -1 everywhere may be left out. fault.Corrupt when one can't be read.
+	Holds(ctx context.Context) (map[string][]int64, error)
 
 	// Seal makes every later append fail with fault.Sealed and returns the final Next of every
 	// partition. Idempotent, atomic over all partitions and all processes. What it returns lasts, and all

@@ -242,22 +242,11 @@ func (s *store) holds() ([]int64, error) {
 	for p := range lowest {
 		lowest[p] = -1
 	}
-	entries, err := s.fs.ReadDir(".")
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), "hold-") || strings.HasSuffix(e.Name(), ".tmp") {
-			continue
-		}
-		b, err := readFile(s.fs, e.Name())
-		if err != nil {
-			return nil, err
-		}
+	err := s.eachHold(func(file string, b []byte) error {
 		offsets, err := decodeOffsets(b, len(lowest))
 		if err != nil {
-			if s.unread.say(e.Name(), time.Now()) {
-				s.log.Warn("a hold is damaged; retention keeps everything until it is replaced", "file", e.Name(), "error", err)
+			if s.unread.say(file, time.Now()) {
+				s.log.Warn("a hold is damaged; retention keeps everything until it is replaced", "file", file, "error", err)
 			}
 			offsets = make([]int64, len(lowest))
 		}
@@ -266,8 +255,48 @@ func (s *store) holds() ([]int64, error) {
 				lowest[p] = o
 			}
 		}
+		return nil
+	})
+	return lowest, err
+}
+
+// eachHold visits the files of the holds with their content.
+func (s *store) eachHold(visit func(file string, b []byte) error) error {
+	entries, err := s.fs.ReadDir(".")
+	if err != nil {
+		return err
 	}
-	return lowest, nil
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), "hold-") || strings.HasSuffix(e.Name(), ".tmp") {
+			continue
+		}
+		b, err := readFile(s.fs, e.Name())
+		if err == nil {
+			err = visit(e.Name(), b)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// namedHolds are the holds as they are stored. One that is damaged may be that of any group, and fails the call.
+func (s *store) namedHolds() (map[string][]int64, error) {
+	holds := map[string][]int64{}
+	err := s.eachHold(func(file string, b []byte) error {
+		offsets, err := decodeOffsets(b, s.meta.Config.Partitions)
+		if err != nil {
+			return fmt.Errorf("hold %s, of which the group is not known: %w (its group replaces it; for a group that is gone, remove the file)", s.fs.Path(file), err)
+		}
+		n := binary.LittleEndian.Uint32(b[4:])
+		holds[string(b[8:8+n])] = offsets
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("topic %q: %w", s.name, err)
+	}
+	return holds, nil
 }
 
 // seldom is a warning that may hold for days, and is met at each look.

@@ -106,6 +106,11 @@ func (t *topic) Hold(ctx context.Context, name string, offsets []int64) error {
 	return t.call(ctx, func() error { return t.s.hold(name, offsets) })
 }
 
+func (t *topic) Holds(ctx context.Context) (holds map[string][]int64, err error) {
+	err = t.call(ctx, func() (err error) { holds, err = t.s.namedHolds(); return err })
+	return holds, err
+}
+
 func (t *topic) Seal(ctx context.Context) (ends []int64, err error) {
 	err = t.call(ctx, func() (err error) {
 		if ends, err = t.s.seal(ctx); err == nil { // by any level: the ends are going to be stored where they may outlive the log's

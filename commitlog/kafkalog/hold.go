@@ -14,9 +14,9 @@ import (
 )
 
 // holdsTopic is where the holds of all topics of a log are kept: a compacted topic of one
-// partition, made with the first hold. A record's key names the topic, its id and the hold
-// (hold{}.key); its value is the offsets by partition as JSON, or nothing for a hold without an
-// opinion. Which topics have holds, and of whom, any Kafka tool can see.
+// partition, made with the first hold or card. The key of a hold's record has the topic, its ID and the name of
+// the hold (holdKey); its value is the offsets by partition as JSON, or nothing for a hold without an
+// opinion. Any Kafka tool shows which topics have which holds. The cards are there too, see card.go.
 const holdsTopic = "ringfence-holds"
 
 // holdSettings let Kafka compact that topic soon: it leaves a segment alone that it still writes to,
@@ -39,26 +39,51 @@ func (h *handle) Hold(ctx context.Context, name string, offsets []int64) error {
 	if err := h.present(ctx); err != nil {
 		return err
 	}
-	rec := driver.Record{Key: []byte(h.s.holdKey(name))}
+	var value []byte
 	if slices.ContainsFunc(offsets, func(o int64) bool { return o >= 0 }) {
-		rec.Value, _ = json.Marshal(offsets) // numbers only
+		value, _ = json.Marshal(offsets) // numbers only
 	}
-	holds, err := h.s.l.holds(ctx, true)
-	if err != nil {
+	if err := h.s.l.note(ctx, h.s.holdKey(name), value); err != nil {
 		return fmt.Errorf("hold %q of topic %q: %w", name, h.s.config.Name, err)
+	}
+	return nil
+}
+
+// note stores a record in the topic of the holds.
+func (l *kafkaLog) note(ctx context.Context, key string, value []byte) error {
+	holds, err := l.holds(ctx, true)
+	if err != nil {
+		return err
 	}
 	defer holds.Close()
 	answer := make(chan error, 1)
+	rec := driver.Record{Key: []byte(key), Value: value}
 	holds.Append(ctx, &driver.AppendRequest{Records: []driver.Record{rec}}, func(_ int64, err error) { answer <- err })
 	select {
 	case err = <-answer:
 	case <-ctx.Done():
 		err = fmt.Errorf("%w: %w", fault.Unknown, ctx.Err())
 	}
-	if err != nil {
-		return fmt.Errorf("hold %q of topic %q: %w", name, h.s.config.Name, err)
+	return err
+}
+
+// Holds implements driver.Topic.
+func (h *handle) Holds(ctx context.Context) (map[string][]int64, error) {
+	if err := h.present(ctx); err != nil {
+		return nil, err
 	}
-	return nil
+	prefix := h.s.holdKey("")
+	latest, err := h.s.l.readHolds(ctx, prefix)
+	if err != nil {
+		return nil, fmt.Errorf("holds of topic %q: %w", h.s.config.Name, err)
+	}
+	holds := make(map[string][]int64, len(latest))
+	for key, value := range latest {
+		if holds[key[len(prefix):]], err = decodeHold(key, value, len(h.s.parts)); err != nil {
+			return nil, err
+		}
+	}
+	return holds, nil
 }
 
 // holds opens the topic of the holds, and makes it if that is wanted.
@@ -90,9 +115,9 @@ func (l *kafkaLog) heldOf(ctx context.Context, s *store) ([]int64, error) {
 
 // lower lowers what is held to a stored hold.
 func lower(held []int64, key string, value []byte) error {
-	var offsets []int64
-	if err := json.Unmarshal(value, &offsets); err != nil || len(offsets) != len(held) {
-		return fmt.Errorf("%w: hold %q is %.100q; expected a JSON list of %d offsets", fault.Corrupt, key, value, len(held))
+	offsets, err := decodeHold(key, value, len(held))
+	if err != nil {
+		return err
 	}
 	for p, o := range offsets {
 		if o >= 0 && (held[p] < 0 || o < held[p]) {
@@ -102,7 +127,14 @@ func lower(held []int64, key string, value []byte) error {
 	return nil
 }
 
-// readHolds reads on where it stopped the last time, and gives the holds whose keys have a prefix.
+func decodeHold(key string, value []byte, partitions int) (offsets []int64, err error) {
+	if err := json.Unmarshal(value, &offsets); err != nil || len(offsets) != partitions {
+		return nil, fmt.Errorf("%w: hold %q is %.100q; expected a JSON list of %d offsets", fault.Corrupt, key, value, partitions)
+	}
+	return offsets, nil
+}
+
+// readHolds reads on where it stopped the last time, and gives the records whose keys have a prefix.
 func (l *kafkaLog) readHolds(ctx context.Context, prefix string) (map[string][]byte, error) {
 	t, err := l.holds(ctx, false)
 	if isNotFound(err) {

@@ -13,6 +13,7 @@ type store struct {
 	config    driver.TopicConfig // its retention is that of when it was opened, see now
 	kafkaName string
 	id        [16]byte
+	card      int64 // its number, see card.go
 	weak      error // why appends are refused: their acks would promise too little
 	handles   int   // guarded by l.mu
 

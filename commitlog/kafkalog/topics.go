@@ -46,7 +46,7 @@ func (l *kafkaLog) settings(c driver.TopicConfig) map[string]string {
 		compressionType:                  "producer",
 		"unclean.leader.election.enable": "false",
 		// A record's timestamp is the caller's; Kafka 4 refuses those an hour ahead by default.
-		"message.timestamp.after.max.ms": strconv.FormatInt(1<<63-1, 10),
+		cardSetting: cardValue(0),
 	}
 	if c.RetentionAgeMillis > 0 {
 		m[ownMillis] = strconv.FormatInt(c.RetentionAgeMillis, 10)
@@ -97,7 +97,11 @@ func (l *kafkaLog) CreateTopic(ctx context.Context, c driver.TopicConfig) error 
 	if err := l.usable(ctx); err != nil {
 		return err
 	}
-	return l.createAs(ctx, c, nil)
+	var own map[string]string
+	if c.Card != "" {
+		own = map[string]string{cardSetting: cardValue(newCardNumber())}
+	}
+	return l.createAs(ctx, c, own)
 }
 
 // createAs is CreateTopic with some settings of its own.
@@ -140,6 +144,11 @@ func (l *kafkaLog) create(ctx context.Context, c driver.TopicConfig, own map[str
 		return err
 	}
 	l.surviving(settings, would)
+	if number := cardNumber(settings); number != 0 {
+		if err := l.note(ctx, cardKey(c.Name, number), []byte(c.Card)); err != nil {
+			return fmt.Errorf("its card: %w", err)
+		}
+	}
 	_, err = l.tryCreate(ctx, c, settings, false)
 	return err
 }
@@ -196,6 +205,11 @@ func (l *kafkaLog) DeleteTopic(ctx context.Context, name string) error {
 	}
 	if err := s.remove(ctx); err != nil {
 		return fmt.Errorf("delete topic %q: %w", name, err)
+	}
+	if s.card != 0 {
+		if err := l.note(ctx, cardKey(name, s.card), nil); err != nil {
+			l.c.Logger.Warn("the card of a deleted topic stays, which harms nothing", "topic", name, "error", err)
+		}
 	}
 	l.mu.Lock()
 	open := l.stores[name]
@@ -260,7 +274,11 @@ func (l *kafkaLog) Topics(ctx context.Context) ([]driver.TopicConfig, error) {
 		list = make([]driver.TopicConfig, 0, len(names))
 		for _, kafka := range names {
 			if m, ok := settings[kafka]; ok {
-				list = append(list, configOfTopic(strings.TrimPrefix(kafka, l.c.Prefix), len(all[kafka].leaders), m))
+				c, err := l.withCard(ctx, configOfTopic(strings.TrimPrefix(kafka, l.c.Prefix), len(all[kafka].leaders), m), m)
+				if err != nil {
+					return err
+				}
+				list = append(list, c)
 			}
 		}
 		return nil
@@ -305,7 +323,12 @@ func (l *kafkaLog) describe(ctx context.Context, name string) (*store, error) {
 		if settings[kafka] == nil {
 			return errNoLeader // likewise
 		}
-		s = newStore(l, configOfTopic(name, len(m.leaders), settings[kafka]), kafka, m)
+		c, err := l.withCard(ctx, configOfTopic(name, len(m.leaders), settings[kafka]), settings[kafka])
+		if err != nil {
+			return err
+		}
+		s = newStore(l, c, kafka, m)
+		s.card = cardNumber(settings[kafka])
 		s.weak = l.tooWeak(name, settings[kafka], m.fewest)
 		return nil
 	})
@@ -355,7 +378,7 @@ func settingsRequest(names ...string) *kmsg.DescribeConfigsRequest {
 	for _, n := range names {
 		r := kmsg.NewDescribeConfigsRequestResource()
 		r.ResourceType, r.ResourceName = kmsg.ConfigResourceTypeTopic, n
-		r.ConfigNames = []string{maxMessageBytes, sealMark, minInSync, flushMessages, retentionMillis, retentionBytes, ownMillis, ownBytes}
+		r.ConfigNames = []string{maxMessageBytes, sealMark, minInSync, flushMessages, retentionMillis, retentionBytes, ownMillis, ownBytes, cardSetting}
 		req.Resources = append(req.Resources, r)
 	}
 	return req

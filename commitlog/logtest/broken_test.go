@@ -158,6 +158,18 @@ var brokenLogs = []broken{
 			return nil
 		}}
 	}},
+	{"tells the first hold of a name", "Hold/IsToldByName", func(t driver.Topic) driver.Topic {
+		var mu sync.Mutex
+		told := map[string][]int64{}
+		return wrapped{Topic: t, hold: func(ctx context.Context, name string, offsets []int64) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if told[name] == nil {
+				told[name] = offsets
+			}
+			return t.Hold(ctx, name, told[name])
+		}}
+	}},
 	{"heeds the last hold only", "Hold/KeepsRecordsFromRetention", func(t driver.Topic) driver.Topic {
 		return wrapped{Topic: t, hold: func(ctx context.Context, _ string, offsets []int64) error {
 			return t.Hold(ctx, "the one", offsets)

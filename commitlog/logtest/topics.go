@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,6 +18,9 @@ var topicTests = []test{
 	{"Topics/AMissingTopicIsNotFound", nil, missingTopic},
 	{"Topics/ConfigIsKept", nil, keepConfig},
 	{"Topics/ARetentionThatIsChangedIsKept", nil, alterRetention},
+	{"Topics/ACardIsThatOfTheMaker", nil, keepCard},
+	{"Topics/ACardIsDecidedWithTheTopic", nil, createCards},
+	{"Topics/ARecreatedTopicHasItsOwnCard", nil, recreateCard},
 	{"Topics/DeleteEndsOpenHandles", strictDelete, deleteOpen},
 	{"Topics/ARecreatedTopicIsEmpty", strictDelete, recreate},
 }
@@ -129,6 +133,75 @@ func alterRetention(e *env) {
 	again := e.openTopic(l)
 	e.wantConfig("the list after reopening", last, func() commitlog.TopicConfig { return e.onlyTopic(l) })
 	e.wantValues(e.upTo(again, 1, first, first+1), "kept")
+}
+
+// longCard is as long as a card can be, in what each encoding finds hard.
+var longCard = strings.Repeat("{\"é\\\x00\n}", commitlog.MaxCardBytes/8)
+
+func keepCard(e *env) {
+	c := commitlog.TopicConfig{Name: topicName, Partitions: 2, Card: longCard}
+	l := e.open()
+	e.must(l.CreateTopic(e.ctx, c))
+	open := e.openTopic(l)
+	other := c
+	for _, other.Card = range []string{"another", ""} {
+		e.must(l.CreateTopic(e.ctx, other))
+		other.RetentionBytes = 1 << 40
+		e.must(l.AlterTopic(e.ctx, other))
+	}
+	c.RetentionBytes = 1 << 40
+	e.wantConfig("the open handle", c, open.Config)
+	e.wantConfig("the list", c, func() commitlog.TopicConfig { return e.onlyTopic(l) })
+	for _, bad := range []string{longCard + "x", "\xff"} {
+		e.wantIs(l.CreateTopic(e.ctx, commitlog.TopicConfig{Name: "bad", Partitions: 1, Card: bad}), commitlog.ErrInvalid)
+	}
+	e.must(l.Close())
+	l = e.log()
+	e.wantConfig("the list after reopening", c, func() commitlog.TopicConfig { return e.onlyTopic(l) })
+	e.must(l.CreateTopic(e.ctx, other))
+	e.wantConfig("a handle after reopening", c, e.openTopic(l).Config)
+}
+
+// createCards makes one topic by many makers with a card each: all see the same card, from the first look on.
+func createCards(e *env) {
+	logs := []*commitlog.Log{e.log()}
+	for !e.h.Features.SingleLog && len(logs) < 3 {
+		logs = append(logs, e.log())
+	}
+	var wg sync.WaitGroup
+	seen := make([]string, 2*len(logs))
+	for i := range seen {
+		wg.Go(func() {
+			l := logs[i%len(logs)]
+			if err := l.CreateTopic(e.ctx, commitlog.TopicConfig{Name: topicName, Partitions: 1, Card: fmt.Sprint("card ", i)}); err != nil {
+				e.Error(err)
+				return
+			}
+			t, err := l.Topic(e.ctx, topicName)
+			if err != nil {
+				e.Error(err)
+				return
+			}
+			seen[i] = t.Config().Card
+		})
+	}
+	wg.Wait()
+	want := e.onlyTopic(logs[0]).Card
+	for i, got := range seen {
+		if got != want || want == "" {
+			e.Errorf("maker %d sees the card %q; the list has %q", i, got, want)
+		}
+	}
+}
+
+func recreateCard(e *env) {
+	l := e.log()
+	c := commitlog.TopicConfig{Name: topicName, Partitions: 1}
+	for _, c.Card = range []string{"first", "", "second", "first"} {
+		e.must(l.CreateTopic(e.ctx, c))
+		e.wantConfig("the topic", c, e.openTopic(l).Config)
+		e.must(l.DeleteTopic(e.ctx, topicName))
+	}
 }
 
 // wantConfig waits for a configuration: servers of a cluster learn of a change one after another.

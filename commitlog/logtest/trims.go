@@ -1,6 +1,8 @@
 package logtest
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,6 +13,8 @@ var trimTests = []test{
 	{"Trim/RaisesTheFirstOffset", strictTrim, trimFirst},
 	{"Trim/EverythingKeepsTheOffsets", strictTrim, trimAll},
 	{"Trim/LastsAndIsSeenByOthers", strictTrim, trimLasts},
+	{"Hold/IsToldByName", nil, holdsTold},
+	{"Hold/IsNotThatOfALaterTopic", nil, holdsOfLater},
 	{"Hold/KeepsRecordsFromRetention", nil, holdKeeps},
 	{"Hold/KeepsRecordsFromARetentionThatCameLater", fineRetention, laterRetention},
 }
@@ -131,6 +135,42 @@ func holdKeeps(e *env) {
 	e.must(held.Hold(e.ctx, "a", []int64{-1, -1}))
 	e.must(held.Hold(e.ctx, "b", []int64{-1, -1}))
 	e.flood("retention drops what is held no longer", func() bool { return e.bounds(held, 0).First > first }, held)
+}
+
+// wantHolds compares the holds of a topic, but for those of -1 everywhere.
+func (e *env) wantHolds(t *commitlog.Topic, want map[string][]int64) {
+	e.Helper()
+	got, err := t.Holds(e.ctx)
+	e.must(err)
+	maps.DeleteFunc(got, func(_ string, offsets []int64) bool { return slices.Max(offsets) < 0 })
+	if !maps.EqualFunc(got, want, slices.Equal) {
+		e.Errorf("the holds are %v; want %v", got, want)
+	}
+}
+
+func holdsTold(e *env) {
+	l, a, b := e.two(2)
+	first := e.add(a, 0, "x")
+	e.wantHolds(a, nil)
+	e.must(a.Hold(e.ctx, "group/ä b", []int64{first, -1}))
+	e.must(b.Hold(e.ctx, "other", []int64{first + 1, 0}))
+	e.must(b.Hold(e.ctx, "none", []int64{-1, -1}))
+	want := map[string][]int64{"group/ä b": {first, -1}, "other": {first + 1, 0}}
+	e.wantHolds(a, want)
+	e.wantHolds(b, want)
+	e.must(a.Hold(e.ctx, "other", []int64{-1, first}))
+	e.must(a.Hold(e.ctx, "group/ä b", []int64{-1, -1}))
+	want = map[string][]int64{"other": {-1, first}}
+	e.wantHolds(b, want)
+	e.must(l.Close())
+	e.wantHolds(e.openTopic(e.log()), want)
+}
+
+func holdsOfLater(e *env) {
+	l := e.log()
+	e.must(e.topic(l, 2).Hold(e.ctx, "g", []int64{7, 7}))
+	e.must(l.DeleteTopic(e.ctx, topicName))
+	e.wantHolds(e.topic(l, 2), nil)
 }
 
 func fineRetention(f Features) bool { return !f.EventualTrim && !f.CoarseRetention }

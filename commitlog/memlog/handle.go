@@ -3,6 +3,8 @@ package memlog
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/ringfence/ringfence/commitlog/driver"
@@ -125,6 +127,18 @@ func (h *handle) Hold(ctx context.Context, name string, offsets []int64) error {
 	defer h.topic.mu.Unlock()
 	h.topic.holds[name] = append([]int64(nil), offsets...)
 	return nil
+}
+
+func (h *handle) Holds(ctx context.Context) (map[string][]int64, error) {
+	if err := h.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer h.topic.mu.Unlock()
+	holds := maps.Clone(h.topic.holds)
+	for name, offsets := range holds {
+		holds[name] = slices.Clone(offsets)
+	}
+	return holds, nil
 }
 
 func (h *handle) Seal(ctx context.Context) ([]int64, error) {

@@ -108,6 +108,23 @@ func (p *partition) retain(ctx context.Context, c driver.TopicConfig, m metadata
 	return p.trim(ctx, cut)
 }
 
+// holdsIn are the holds of a topic of so many partitions, by name.
+func holdsIn(m metadata, partitions int) (map[string][]int64, error) {
+	holds := map[string][]int64{}
+	for property, value := range m.Properties {
+		name, ok := strings.CutPrefix(property, holdPrefix)
+		if !ok {
+			continue
+		}
+		var offsets []int64
+		if err := json.Unmarshal([]byte(value), &offsets); err != nil || len(offsets) != partitions {
+			return nil, fmt.Errorf("property %s is %.40q; expected %d offsets: %w", property, value, partitions, fault.Corrupt)
+		}
+		holds[name] = offsets
+	}
+	return holds, nil
+}
+
 // heldBy is the lowest offset that a hold names for a partition; -1: none does.
 func heldBy(m metadata, partition int) (int64, error) {
 	lowest := int64(-1)

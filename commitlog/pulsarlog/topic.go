@@ -167,6 +167,18 @@ func (h *handle) Hold(ctx context.Context, name string, offsets []int64) error {
 	return h.topic.hold(ctx, name, offsets)
 }
 
+// Holds implements driver.Topic.
+func (h *handle) Holds(ctx context.Context) (map[string][]int64, error) {
+	if err := h.usable(ctx); err != nil {
+		return nil, err
+	}
+	m, err := h.topic.log.admin.metadata(ctx, h.topic.config.Name)
+	if err != nil {
+		return nil, fmt.Errorf("holds of topic %q: %w", h.topic.config.Name, err)
+	}
+	return holdsIn(m, h.topic.config.Partitions)
+}
+
 // Seal implements driver.Topic: the broker terminates each partition. A message of our own goes
 // before it, because the client is not told of the end of a topic and readers would sleep on. A
 // seal that a crash interrupted has ended some partitions, not all; sealing again finishes it.
