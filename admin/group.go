@@ -2,11 +2,9 @@ package admin
 
 import (
 	"context"
-	"errors"
 
 	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/consumer"
-	"github.com/ringfence/ringfence/internal/fault"
 )
 
 // ListGroups lists the consumer groups, sorted by name, with their members, without units and lag: it reads no checkpoints.
@@ -17,21 +15,8 @@ func (c *Client) ListGroups(ctx context.Context) ([]api.Group, error) { return c
 func (c *Client) MeasureGroups(ctx context.Context) ([]api.Group, error) {
 	all, err := c.ListGroups(ctx)
 	for i := 0; i < len(all) && err == nil; i++ {
-		g := &all[i]
-		if g.Damaged != "" {
-			continue
-		}
-		full, failed := c.DescribeGroup(ctx, g.Name)
-		switch {
-		case failed == nil:
-			*g = full
-			g.Units = nil
-		case errors.Is(failed, fault.NotFound): // it, or its topic, was deleted since: the list has the rest
-		case errors.Is(failed, fault.Corrupt), errors.Is(failed, fault.Invalid):
-			g.Damaged, g.State = failed.Error(), "damaged"
-		default:
-			err = failed
-		}
+		err = c.measure(ctx, &all[i])
+		all[i].Units = nil
 	}
 	return all, err
 }

@@ -1,13 +1,11 @@
 package admin
 
 import (
-	"cmp"
 	"context"
 	"time"
 
 	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/consumer"
-	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/subscription"
 )
 
@@ -99,7 +97,7 @@ type PauseSubscriptionOptions struct {
 // either. A paused subscription keeps its reason.
 func (c *Client) PauseSubscription(ctx context.Context, name string, opts *PauseSubscriptionOptions) (*api.Subscription, error) {
 	o := orZero(opts)
-	return described(c.subs.Pause(ctx, name, o.ID, o.Reason, cmp.Or(o.By, group.Operator())))
+	return described(c.subs.Pause(ctx, name, o.ID, o.Reason, o.By))
 }
 
 // ResumeSubscription ends a pause: the subscription goes on where it was.

@@ -142,6 +142,7 @@ type Backlog struct {
 	Parked  Heap `json:"parked"`  // records that are tried again, or wait behind one of their key
 	Dead    Heap `json:"dead"`    // dead letters
 	Blocked int  `json:"blocked"` // of the parked records, those behind a dead letter
+	Failing int  `json:"failing"` // of the parked records, those that have failed; the others are delayed, or wait behind one
 }
 
 // Heap counts records.

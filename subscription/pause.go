@@ -1,12 +1,14 @@
 package subscription
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 	"unicode/utf8"
 
+	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
@@ -37,7 +39,7 @@ func (c *Catalog) Pause(ctx context.Context, name, life, reason, by string) (*Do
 		if d.Paused != nil {
 			return false, nil
 		}
-		d.Paused = &Pause{Since: time.Now().UnixMilli(), Reason: reason, By: by}
+		d.Paused = &Pause{Since: time.Now().UnixMilli(), Reason: reason, By: cmp.Or(by, group.Operator())}
 		return true, nil
 	})
 }

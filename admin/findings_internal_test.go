@@ -1,0 +1,124 @@
+package admin
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/ringfence/ringfence/api"
+	"github.com/ringfence/ringfence/subscription"
+)
+
+// owned is a group of one unit with a living owner.
+func owned(lag int64) api.Group {
+	return api.Group{
+		Name: "g", Topic: "t", State: "running", Members: []api.Member{{ID: "m"}}, Lag: lag, OldestMS: 1000,
+		Units: []api.Unit{{Unit: 0, Phase: api.Owned, Owner: "m", Alive: true, Lag: lag, OldestMS: 1000, Positions: []api.Position{{Checkpoint: 5, First: 0, Next: 5 + lag, Lag: lag}}}},
+	}
+}
+
+func TestStatusFindsWhatIsWrongWithAGroup(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change   func(*api.Group)
+		kind     string
+		severity api.Severity
+		command  string
+	}{
+		"nothing":                      {func(*api.Group) {}, "", "", ""},
+		"unreadable":                   {func(g *api.Group) { *g = api.Group{Name: "g", Damaged: "torn"} }, api.FoundUnreadable, api.Critical, "ringfence group describe g"},
+		"no member":                    {func(g *api.Group) { g.Members = nil }, api.FoundNoMember, api.Critical, "ringfence consume t --group g"},
+		"no member, and nothing to do": {func(g *api.Group) { *g = owned(0); g.Members = nil }, "", "", ""},
+		"orphaned":                     {func(g *api.Group) { g.Units[0].Phase = api.Orphaned }, api.FoundNoOwner, api.Critical, "ringfence group describe g"},
+		"orphaned, and nothing to do":  {func(g *api.Group) { *g = owned(0); g.Units[0].Phase = api.Orphaned }, "", "", ""},
+		"paused":                       {func(g *api.Group) { g.Paused, g.PausedBy = true, "ann@host" }, api.FoundPaused, api.Warning, "ringfence group resume g"},
+		"partly paused":                {func(g *api.Group) { g.Units[0].Paused, g.Units[0].Phase = true, api.Paused }, api.FoundPaused, api.Warning, "ringfence group resume g"},
+		"damaged":                      {func(g *api.Group) { g.Units[0].Positions[0].Damaged = "torn" }, api.FoundDamage, api.Critical, "ringfence group seek g --to WHERE --partition 0"},
+		"dropped":                      {func(g *api.Group) { g.Units[0].Positions[0].First = 9 }, api.FoundDropped, api.Critical, "ringfence group seek g --to 9 --partition 0"},
+		"other version":                {func(g *api.Group) { g.Members[0].Unreadable = true }, api.FoundMember, api.Warning, ""},
+		"long behind":                  {func(g *api.Group) { g.OldestMS = behindAfter.Milliseconds() }, api.FoundBehind, api.Warning, "ringfence top g"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := owned(3)
+			c.change(&g)
+			s := survey{now: time.Now(), groups: []api.Group{g}}
+			expect(t, s.findings(), "group", c.kind, c.severity, c.command)
+		})
+	}
+}
+
+func TestStatusFindsWhatIsWrongWithASubscription(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change   func(*api.SubscriptionStatus)
+		kind     string
+		severity api.Severity
+		command  string
+	}{
+		"nothing":             {func(*api.SubscriptionStatus) {}, "", "", ""},
+		"never delivered":     {func(d *api.SubscriptionStatus) { d.Group, d.Endpoint = nil, &api.Endpoint{} }, api.FoundNoMember, api.Warning, "ringfence serve"},
+		"no member":           {func(d *api.SubscriptionStatus) { d.Group.Members = nil }, api.FoundNoMember, api.Critical, "ringfence subscription run s"},
+		"no member, parked":   {func(d *api.SubscriptionStatus) { d.Group.Members, d.Group.Lag, d.Parked.Records = nil, 0, 1 }, api.FoundNoMember, api.Critical, "ringfence subscription run s"},
+		"unreadable":          {func(d *api.SubscriptionStatus) { d.Damaged = "torn" }, api.FoundUnreadable, api.Critical, "ringfence subscription describe s"},
+		"problem":             {func(d *api.SubscriptionStatus) { d.Problems = []string{"journal: corrupt"} }, api.FoundProblem, api.Critical, "ringfence subscription describe s"},
+		"paused by a user":    {func(d *api.SubscriptionStatus) { d.Paused = &api.Pause{By: "ann@host"} }, api.FoundPaused, api.Warning, "ringfence subscription resume s"},
+		"paused by an answer": {func(d *api.SubscriptionStatus) { d.Paused = &api.Pause{By: subscription.ByEndpoint} }, api.FoundPaused, api.Critical, "ringfence subscription resume s"},
+		"breaker": {func(d *api.SubscriptionStatus) {
+			d.Breaker = &api.Breaker{State: "open", Open: []api.OpenBreaker{{Member: "m", HeldBack: api.HeldBack{Why: "503"}}}}
+			d.Group.OldestMS = behindAfter.Milliseconds() // which the breaker explains
+		}, api.FoundBreaker, api.Critical, "ringfence subscription describe s"},
+		"dead letters": {func(d *api.SubscriptionStatus) { d.Dead.Records = 2 }, api.FoundDead, api.Warning, "ringfence subscription dead-letters list s"},
+		"parked":       {func(d *api.SubscriptionStatus) { d.Parked.Records, d.Failing = 4, 1 }, api.FoundParked, api.Warning, "ringfence subscription describe s"},
+		"delayed":      {func(d *api.SubscriptionStatus) { d.Parked.Records = 4 }, "", "", ""},
+		"refused":      {func(d *api.SubscriptionStatus) { d.Limited = []api.MemberLimits{{Member: "m", Backoff: 2}} }, api.FoundSlow, api.Warning, "ringfence subscription describe s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := owned(3)
+			d := &api.SubscriptionStatus{Subscription: api.Subscription{Name: "s", Topic: "t"}, Group: &g}
+			c.change(d)
+			s := survey{now: time.Now(), subs: []*api.SubscriptionStatus{d}}
+			found := s.findings()
+			if name == "no member, parked" {
+				found = slices.DeleteFunc(found, func(f api.Finding) bool { return f.Kind == api.FoundParked })
+			}
+			expect(t, found, "subscription", c.kind, c.severity, c.command)
+		})
+	}
+}
+
+func expect(t *testing.T, found []api.Finding, what, kind string, severity api.Severity, command string) {
+	t.Helper()
+	if kind == "" {
+		if len(found) > 0 {
+			t.Errorf("found %+v; expected nothing", found)
+		}
+		return
+	}
+	if len(found) != 1 || found[0].What != what || found[0].Kind != kind || found[0].Severity != severity || found[0].Command != command || found[0].Cause == "" {
+		t.Errorf("found %+v; expected one %s %s with %q", found, severity, kind, command)
+	}
+}
+
+func TestStatusShowsTheWorstAndTheOldestFirst(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	of := func(name string, severity api.Severity, age time.Duration) api.Finding {
+		f := api.Finding{Name: name, Severity: severity}
+		if age > 0 {
+			f.Since = api.TimeOf(now.Add(-age))
+		}
+		return f
+	}
+	s := survey{now: now, unfinished: []api.Finding{
+		of("c", api.Warning, time.Hour), of("b", api.Critical, 0), of("d", api.Warning, time.Minute), of("a", api.Critical, time.Second),
+	}}
+	order := ""
+	for _, f := range s.findings() {
+		order += f.Name
+	}
+	if order != "abcd" {
+		t.Errorf("the order is %s; expected abcd", order)
+	}
+}
