@@ -47,3 +47,65 @@ func doesNotFit(t *testing.T, why syscall.Errno, room int) {
 		t.Fatalf("with room again: offset %d, %v", at, err)
 	}
 }
+
+// A record that did not fit is wiped durably: the answer that it was not stored holds after a power loss.
+func TestAnAppendThatMetAFullDiskStaysAbsentAfterAPowerLoss(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(8) {
+		var full atomic.Bool
+		mem := vfs.NewMem(seed)
+		topic := openTopic(t, open(t, filelog.Config{FS: vfs.Inject(mem, func(op *vfs.Op) error {
+			if op.Kind == vfs.OpWrite && strings.HasSuffix(op.Name, ".seg") && full.Swap(false) {
+				op.Short = op.Length - 1 // the record is whole, the zeros behind it are not
+				return syscall.ENOSPC
+			}
+			return nil
+		})}), "t", 1)
+		send(t, topic, "stored", 6)
+		full.Store(true)
+		if _, err := topic.Append(t.Context(), 0, []commitlog.Record{{Value: []byte("refused")}}, nil); !errors.Is(err, commitlog.ErrNotAppended) {
+			t.Fatalf("an append to a full disk: %v; expected ErrNotAppended", err)
+		}
+		for range 16 {
+			after := openTopic(t, open(t, filelog.Config{FS: mem.Crash()}), "t", 1)
+			if got := values(t, after, 0); len(got) != 1 {
+				t.Fatalf("seed %d: after a power loss there is %q; expected the one record that was stored", seed, got)
+			}
+		}
+	}
+}
+
+// A process meets a full disk while the sync of another one takes long. Neither is left in doubt.
+func TestAFullDiskBesideASlowSyncLeavesNothingInDoubt(t *testing.T) {
+	t.Parallel()
+	mem := vfs.NewMem(1)
+	slow := newGateway(vfs.OpSync, ".seg")
+	began := slow.match
+	var armed, full atomic.Bool
+	slow.match = func(op *vfs.Op) bool { return armed.Load() && began(op) }
+	innocent := openTopic(t, open(t, filelog.Config{FS: vfs.Inject(mem.Process(), slow.hook)}), "t", 1)
+	unlucky := openTopic(t, open(t, filelog.Config{FS: vfs.Inject(mem.Process(), func(op *vfs.Op) error {
+		if op.Kind == vfs.OpWrite && strings.HasSuffix(op.Name, ".seg") && full.Swap(false) {
+			op.Short = op.Length / 2
+			return syscall.ENOSPC
+		}
+		return nil
+	})}), "t", 1)
+	send(t, unlucky, "before", 6)
+	armed.Store(true)
+	answer := make(chan error, 1)
+	innocent.AppendAsync(t.Context(), 0, []commitlog.Record{{Value: []byte("innocent")}}, nil, func(_ int64, err error) { answer <- err })
+	<-slow.reached
+	full.Store(true)
+	if _, err := unlucky.Append(t.Context(), 0, []commitlog.Record{{Value: make([]byte, 8000)}}, nil); !errors.Is(err, commitlog.ErrNotAppended) || errors.Is(err, commitlog.ErrUnknown) {
+		t.Errorf("the append that met the full disk: %v; expected ErrNotAppended", err)
+	}
+	close(slow.release)
+	if err := <-answer; err != nil {
+		t.Errorf("the append beside it: %v", err)
+	}
+	send(t, unlucky, "after", 6)
+	if got := values(t, innocent, 0); len(got) != 3 {
+		t.Errorf("the topic holds %q; expected three records", got)
+	}
+}

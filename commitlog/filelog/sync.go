@@ -78,12 +78,18 @@ func unknown(err error) error {
 	return fmt.Errorf("%w: %w", fault.Unknown, err)
 }
 
-// leadAlone is lead with the sync lock if that can be had in time, else without it. The caller has
-// the write lock.
+// leadAlone makes all that is written durable. The caller has the write lock.
 func (s *store) leadAlone() error {
 	if s.page.Synced() == s.page.Written() {
 		return nil
 	}
+	return s.flush()
+}
+
+// flush makes all that was written to the newest segment durable, also what is no part of the log: with the
+// sync lock if that can be had in time, else without it. A leader whose sync is slow must not make the outcome
+// of others unknown. The caller has the write lock.
+func (s *store) flush() error {
 	won, err := s.takeSyncLock()
 	if err != nil {
 		return err
@@ -93,19 +99,6 @@ func (s *store) leadAlone() error {
 		err = errors.Join(err, s.syncLock.Unlock())
 	}
 	return err
-}
-
-// flush makes all that was written to the newest segment durable, also what is no part of the log.
-// The caller has the write lock.
-func (s *store) flush() error {
-	won, err := s.takeSyncLock()
-	if err != nil {
-		return err
-	}
-	if !won {
-		return fmt.Errorf("topic %q: another process does not let go of the sync lock: %w", s.name, fault.Unavailable)
-	}
-	return errors.Join(s.lead(locks{write: true, sync: true}), s.syncLock.Unlock())
 }
 
 // takeSyncLock waits for the sync lock, but not for ever.

@@ -248,19 +248,29 @@ func (w *writer) ready() error {
 	return nil
 }
 
+// notDone is the error of frames that were not written. Of what others wait for the outcome may be unknown:
+// nothing of these is.
 func notDone(err error) error {
 	if errors.Is(err, fault.NotDone) {
 		return err
+	}
+	if errors.Is(err, fault.Unknown) {
+		err = fmt.Errorf("%w: %s", fault.Unavailable, err.Error())
 	}
 	return fmt.Errorf("nothing was appended: %w: %w", fault.NotDone, err)
 }
 
 // failAll fails frames that were not refused for a reason of their own. One that is stored already
 // shares the fate of what is written now: it may wait for the same sync. Acknowledging it after a failed sync
-// lost data in the crash matrix.
+// lost data in the crash matrix; and since an append before this one may have stored it, it is never surely absent.
 func failAll(frames []*pending, err error) {
 	for _, p := range frames {
-		if p.err == nil || errors.Is(p.err, errDuplicate) {
+		switch {
+		case p.err == nil:
+			p.err = err
+		case errors.Is(p.err, errDuplicate) && errors.Is(err, fault.NotDone):
+			p.err = fmt.Errorf("an append before this one may have stored it: %w: %s", fault.Unknown, err.Error())
+		case errors.Is(p.err, errDuplicate):
 			p.err = err
 		}
 	}
