@@ -102,6 +102,7 @@ func Inspect(ctx context.Context, c Config, o *InspectOptions) (*Report, error) 
 		defer fsys.Close()
 		l.fs = fsys
 	}
+	l.fs = vfs.ReadOnly(l.fs)
 	if done, err := l.checkFormat(); err != nil {
 		return nil, err
 	} else if !done {

@@ -2,14 +2,17 @@ package filelog_test
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/commitlog/filelog"
+	"github.com/ringfence/ringfence/internal/vfs"
 )
 
 func TestInspectCountsEveryRecordAndNamesDamage(t *testing.T) {
@@ -145,5 +148,90 @@ func TestInspectTakesHalfAHeaderForDamageOnlyWhereSomethingWasPromised(t *testin
 	}
 	if d := inspect().Damage; len(d) != 0 {
 		t.Errorf("nothing is known to be promised, and damage is %+v", d)
+	}
+}
+
+// A page fault in a hole of a file takes a block on tmpfs, and is a SIGBUS when none is left.
+func TestInspectTakesNoSpace(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("/dev/shm", "ringfence-test-")
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	c := filelog.Config{Dir: dir}
+	l := mustOpen(t, c)
+	topic := openTopic(t, l, "t", 1)
+	for range 30 {
+		send(t, topic, "large", 200_000) // large records: the segments are not filled with zeros ahead
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	before := blocks(t, dir)
+	report, err := filelog.Inspect(t.Context(), c, nil)
+	if err != nil || report.Damaged() {
+		t.Fatalf("inspected %+v: %v", report, err)
+	}
+	if after := blocks(t, dir); after != before {
+		t.Errorf("%d blocks were taken before, %d are after it", before, after)
+	}
+}
+
+// blocks counts what the files of a directory take.
+func blocks(t *testing.T, dir string) (n int64) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		var st syscall.Stat_t
+		if err = errors.Join(err, syscall.Stat(path, &st)); err == nil {
+			n += st.Blocks
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestInspectWritesNothing(t *testing.T) {
+	t.Parallel()
+	mem := vfs.NewMem(1)
+	c := filelog.Config{FS: mem}
+	l := mustOpen(t, c)
+	send(t, openTopic(t, l, "t", 1), "kept", 6)
+	for range 2 {
+		c.FS = vfs.Inject(mem.Process(), func(op *vfs.Op) error {
+			if op.Kind.Changes() && op.Kind != vfs.OpOpen {
+				t.Errorf("it asks for a %s of %s", op.Kind, op.Name)
+			}
+			return nil
+		})
+		report, err := filelog.Inspect(t.Context(), c, nil)
+		if err != nil || report.Damaged() || report.Topics[0].Records != 1 {
+			t.Errorf("inspected %+v: %v", report, err)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A log without its FORMAT file is not whole: no call takes it for a new one.
+func TestAMissingFormatIsToldAlike(t *testing.T) {
+	t.Parallel()
+	c := filelog.Config{Dir: t.TempDir()}
+	openTopic(t, open(t, c), "t", 1)
+	file := filepath.Join(c.Dir, "log", "FORMAT")
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	_, opened := filelog.Open(t.Context(), c)
+	_, inspected := filelog.Inspect(t.Context(), c, nil)
+	if !errors.Is(opened, commitlog.ErrCorrupt) || inspected == nil || inspected.Error() != opened.Error() || !strings.Contains(opened.Error(), "Put the file back") {
+		t.Errorf("without FORMAT: to open gives %v, to inspect %v; expected one ErrCorrupt", opened, inspected)
+	}
+	if _, err := os.Stat(file); err == nil {
+		t.Error("the file was made anew")
 	}
 }

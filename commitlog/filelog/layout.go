@@ -78,11 +78,12 @@ func (l *fileLog) writeFormat() error {
 	return nil
 }
 
-// checkFormat tells whether the FORMAT file is there and names a version that this program knows.
+// checkFormat tells whether the FORMAT file is there and names a version that this program knows. Topics are made
+// after the file is durable: without it the directory is not whole, and no command takes it for an empty one.
 func (l *fileLog) checkFormat() (bool, error) {
 	b, err := readFile(l.fs, formatFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return false, l.checkEmpty()
 	}
 	if err != nil {
 		return false, explain("read "+l.fs.Path(formatFile), err)
@@ -96,6 +97,20 @@ func (l *fileLog) checkFormat() (bool, error) {
 		return false, fmt.Errorf("%s has format %d, this program reads %d: %w", l.fs.Path(root), level, formatLevel, fault.Newer)
 	}
 	return true, nil
+}
+
+// checkEmpty is an error when there are topics, without a FORMAT file beside them.
+func (l *fileLog) checkEmpty() error {
+	topics, err := l.fs.ReadDir(topicsDir)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(topics) == 0 {
+		return nil
+	}
+	if err != nil {
+		return explain("read "+l.fs.Path(topicsDir), err)
+	}
+	file := l.fs.Path(formatFile)
+	return fmt.Errorf("%s is missing, and %s has topics: the directory is not whole. Put the file back from a copy; when only the file was lost: echo '%s%d' > %s: %w",
+		file, l.fs.Path(topicsDir), formatText, formatLevel, file, fault.Corrupt)
 }
 
 // encodeSummed puts a checksum line in front of a JSON document.
