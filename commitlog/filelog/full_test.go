@@ -69,7 +69,7 @@ func TestAnAppendThatMetAFullDiskStaysAbsentAfterAPowerLoss(t *testing.T) {
 		for range 16 {
 			after := openTopic(t, open(t, filelog.Config{FS: mem.Crash()}), "t", 1)
 			if got := values(t, after, 0); len(got) != 1 {
-				t.Fatalf("seed %d: after a power loss there is %q; expected the one record that was stored", seed, got)
+				t.Fatalf("seed %d: after a power loss there is %v; expected the one record that was stored", seed, got)
 			}
 		}
 	}
@@ -106,6 +106,6 @@ func TestAFullDiskBesideASlowSyncLeavesNothingInDoubt(t *testing.T) {
 	}
 	send(t, unlucky, "after", 6)
 	if got := values(t, innocent, 0); len(got) != 3 {
-		t.Errorf("the topic holds %q; expected three records", got)
+		t.Errorf("the topic holds %v; expected three records", got)
 	}
 }
