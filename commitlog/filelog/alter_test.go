@@ -91,3 +91,34 @@ func TestADamagedRetentionKeepsEverythingUntilItIsSetAnew(t *testing.T) {
 		t.Errorf("altering a deleted topic: %v; want not found", err)
 	}
 }
+
+// A retention by size drops the oldest segment when the others alone are more than it: what is asked to be kept stays.
+func TestRetentionBytesCountsWhatStaysBehindTheOldestSegment(t *testing.T) {
+	t.Parallel()
+	s := aged(t, vfs.NewMem(1))
+	if err := s.hold("group", []int64{-1, -1}); err != nil {
+		t.Fatal(err)
+	}
+	low, top := s.page.Low(), s.page.Written()
+	others := top.Off()
+	for n := low + 1; n < top.Number(); n++ {
+		info, err := s.fs.Stat(segmentName(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		others += info.Size()
+	}
+	l, err := Open(t.Context(), Config{FS: s.above, SegmentBytes: MinSegmentBytes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, c := range []struct{ keep, dropped int64 }{{others, 0}, {others - 1, 1}} {
+		if err := l.AlterTopic(t.Context(), commitlog.TopicConfig{Name: "t", Partitions: 2, RetentionBytes: c.keep}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.retain(); err != nil || s.page.Low() != low+uint64(c.dropped) {
+			t.Errorf("%d bytes stand behind the oldest segment, %d are to be kept: %v, %d segments dropped; expected %d", others, c.keep, err, s.page.Low()-low, c.dropped)
+		}
+	}
+}

@@ -198,6 +198,38 @@ func TestWhoGivesUpWhileTheLockIsTakenHasDoneNothing(t *testing.T) {
 	})
 }
 
+// The caller gives up between the core's last look at it and the lock.
+func TestATransactionThatIsWithdrawnWhileTheLockIsAskedForIsNotDone(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	var armed atomic.Bool
+	returned := make(chan struct{})
+	s, err := open(t.Context(), Config{FS: vfs.Inject(vfs.NewMem(1), func(op *vfs.Op) error {
+		if op.Kind == vfs.OpLock && strings.HasSuffix(op.Name, "/"+controlName) && armed.Swap(false) {
+			cancel()
+			<-returned
+		}
+		return nil
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := registry.New(s)
+	defer r.Close()
+	armed.Store(true)
+	_, err = r.Txn(ctx, aPut)
+	close(returned)
+	if !errors.Is(err, context.Canceled) || errors.Is(err, fault.Unknown) {
+		t.Errorf("a transaction that was withdrawn before it was begun: %v; its fate is known", err)
+	}
+	if _, err := r.Txn(t.Context(), registry.Txn{Puts: []registry.Put{{Key: "other"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := content(t, r); got != "other=" {
+		t.Errorf("the registry holds %q", got)
+	}
+}
+
 func TestReadsDoNotQueueBehindWritesThatWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *store, r *registry.Registry) {
 		if _, err := r.Txn(t.Context(), aPut); err != nil {

@@ -53,3 +53,38 @@ func TestASyncCoversNothingOfTheNextGeneration(t *testing.T) {
 		}
 	}
 }
+
+// The error of a sync may have been told to another process, which seals the generation while this one's sync
+// is under way and succeeds: that proves nothing, and the content is written again.
+func TestASyncOfAGenerationSealedMeanwhileIsNotPublished(t *testing.T) {
+	t.Parallel()
+	const mine = 100
+	ctl := &control{
+		written: aWord(mine), gen: aWord(1), synced: aWord(0), sealed: aWord(0), check: aWord(0),
+		syncs: [2]word{aWord(0), aWord(0)},
+	}
+	fsys := vfs.Inject(vfs.NewMem(1), func(op *vfs.Op) error {
+		if op.Kind == vfs.OpSync && op.Name == journalName(1) {
+			ctl.seal(1)
+		}
+		return nil
+	})
+	redone := 0
+	s := &syncer{ctl: ctl, log: slog.New(slog.DiscardHandler), open: func(i uint64) (vfs.File, error) {
+		return fsys.OpenFile(journalName(i), os.O_RDWR|os.O_CREATE, 0o600)
+	}, redo: func() error {
+		if redone++; ctl.synced.Load() != 0 {
+			t.Errorf("%d bytes of a sealed generation are called durable", ctl.synced.Load())
+		}
+		ctl.gen.Store(2)
+		ctl.raiseSynced(mine)
+		return nil
+	}}
+	if err := s.sync(mine); err != nil {
+		t.Fatal(err)
+	}
+	must(t, s.close())
+	if redone != 1 {
+		t.Errorf("the content was written again %d times; expected once", redone)
+	}
+}
