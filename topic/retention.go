@@ -213,5 +213,6 @@ func (c *Catalog) has(ctx context.Context, doc *Document, i int) bool {
 		return false
 	}
 	defer func() { _ = st.Close() }() // it was only looked at
-	return st.Config() == doc.storageConfig(i)
+	have := st.Config() // of a copy the card has more
+	return have.WithRetentionOf(doc.storageConfig(i)) == have
 }
