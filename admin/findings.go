@@ -19,7 +19,7 @@ func topicFindings(t *api.TopicSummary) (all []api.Finding) {
 		f.Severity, f.Kind, f.Cause, f.Command = api.Critical, api.FoundUnreadable, "its definition can't be used: "+t.Damaged, "ringfence topic describe "+t.Name
 	case t.Moved != nil && !t.Moved.Done:
 		f.Severity, f.Kind, f.Cause = api.Critical, api.FoundUnfinished, fmt.Sprintf("its cut-over to %s was begun and has not ended: give the same order again", t.Moved.To)
-		f.Command = "ringfence mirror --cut-over"
+		f.Command = fmt.Sprintf("ringfence topic mirror FROM-URL TO-URL %s --cut-over", t.Name)
 	default:
 		return nil
 	}

@@ -122,3 +122,58 @@ func TestStatusShowsTheWorstAndTheOldestFirst(t *testing.T) {
 		t.Errorf("the order is %s; expected abcd", order)
 	}
 }
+
+func TestCheckJudgesByThresholds(t *testing.T) {
+	t.Parallel()
+	g := owned(5000)
+	d := &api.SubscriptionStatus{Subscription: api.Subscription{Name: "s"}, Group: &api.Group{Lag: 7}}
+	d.Dead.Records, d.Failing, d.Parked.OldestAt = 100, 1, api.TimeOf(time.Now().Add(-time.Hour))
+	broken := &api.SubscriptionStatus{Subscription: api.Subscription{Name: "b"}, Problems: []string{"torn"}}
+	s := survey{now: time.Now(), groups: []api.Group{g}, subs: []*api.SubscriptionStatus{d, broken}}
+	want := map[string]api.CheckState{
+		"lag g": api.CheckWarning, "lag s": api.CheckOK, "lag b": api.CheckUnknown, "age g": api.CheckOK, "age s": api.CheckCritical,
+		"dead-letters s": api.CheckCritical, "owners g": api.CheckOK, "owners s": api.CheckOK,
+	}
+	found := 0
+	for _, m := range s.measures(checks) {
+		if state, ok := want[m.Check+" "+m.Name]; ok {
+			if found++; m.State != state {
+				t.Errorf("%s of %s is %v, %s; expected %s", m.Check, m.Name, m.Value, m.State, state)
+			}
+		}
+	}
+	if found != len(want) {
+		t.Errorf("%d measures; expected %d", found, len(want))
+	}
+}
+
+func TestCheckCountsUnitsWithWorkAndWithoutAnOwner(t *testing.T) {
+	t.Parallel()
+	g := owned(3)
+	g.Units[0].Phase = api.Orphaned
+	g.Units = append(g.Units, api.Unit{Unit: 1, Phase: api.Orphaned})
+	for _, c := range []struct {
+		paused, parked bool
+		want           int
+	}{{false, false, 1}, {false, true, 2}, {true, true, 0}} {
+		if n := ownerless(&g, c.paused, c.parked); n != c.want {
+			t.Errorf("paused %t, parked %t: %d; expected %d", c.paused, c.parked, n, c.want)
+		}
+	}
+}
+
+func TestCheckMovesTheDefaultOfTheOtherThreshold(t *testing.T) {
+	t.Parallel()
+	n := func(v float64) *float64 { return &v }
+	for _, c := range []struct {
+		o          CheckOptions
+		warn, crit float64
+	}{
+		{CheckOptions{}, 1000, 10_000}, {CheckOptions{Warn: n(5)}, 5, 10_000}, {CheckOptions{Warn: n(20_000)}, 20_000, 20_000},
+		{CheckOptions{Crit: n(5)}, 5, 5}, {CheckOptions{Warn: n(1), Crit: n(2)}, 1, 2},
+	} {
+		if warn, crit := thresholds(&checks[0], &c.o); warn != c.warn || crit != c.crit {
+			t.Errorf("%v and %v; expected %v and %v", warn, crit, c.warn, c.crit)
+		}
+	}
+}

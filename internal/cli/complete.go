@@ -79,6 +79,16 @@ func subscriptionNames(ctx context.Context, c *admin.Client) ([]string, error) {
 	return named(ctx, c.ListSubscriptions, func(d *api.Subscription) string { return d.Name })
 }
 
+// consumerNames are those of groups and subscriptions.
+func consumerNames(ctx context.Context, c *admin.Client) ([]string, error) {
+	groups, err := groupNames(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	subs, err := subscriptionNames(ctx, c)
+	return append(groups, subs...), err
+}
+
 func ringNames(ctx context.Context, c *admin.Client) ([]string, error) {
 	return named(ctx, c.ListRings, func(d api.Ring) string { return d.Ring })
 }

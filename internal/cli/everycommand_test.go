@@ -27,7 +27,7 @@ const processes = "it starts processes of the program, which a test is not"
 // samples are of all commands of the tree. A new command has to come with one.
 var samples = map[string]sample{
 	"apply": {"-f apply.yaml --dry-run", ""}, "completion bash": {}, "completion fish": {}, "completion powershell": {}, "completion zsh": {},
-	"config": {"", "it is help"}, "consume": {"orders --group other --max 1", ""}, "demo": {"", processes},
+	"config": {"", "it is help"}, "status": {}, "check all": {"--format json", ""}, "check lag": {}, "check age": {}, "check dead-letters": {}, "check owners": {}, "consume": {"orders --group other --max 1", ""}, "demo": {"", processes},
 	"group delete": {"spare --yes", ""}, "group describe": {"spare", ""}, "group list": {}, "group pause": {"spare", ""},
 	"group resume": {"spare", ""}, "group seek": {"spare --to earliest", ""}, "help": {"topic", ""}, "log check": {}, "log dump": {},
 	"produce": {"orders --key k --format json", "the input is empty"}, "ring delete": {"round --yes", ""},

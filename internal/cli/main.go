@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/command"
 	"github.com/ringfence/ringfence/internal/fault"
 )
@@ -94,6 +95,9 @@ func (e *exitError) Unwrap() error { return e.error }
 
 // exitCode is the code of the contract for what a command returned.
 func (a *app) exitCode(err error) int {
+	if a.plugin && err != nil && !errors.Is(err, errReported) {
+		return nagiosCodes[api.CheckUnknown]
+	}
 	if own := new(exitError); errors.As(err, &own) {
 		return own.code
 	}

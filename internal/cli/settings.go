@@ -51,7 +51,7 @@ func (a *app) settle(cmd *cobra.Command) error {
 	if !cmd.Hidden { // a process of ours starts that
 		errs = append(errs, checkValues(cmd.Flags())...)
 	}
-	errs = append(errs, a.checkGlobals()...)
+	errs = append(errs, a.checkGlobals(cmd.Annotations["formats"])...)
 	a.warnOfTypos(cmd.Root())
 	return errors.Join(errs...)
 }
@@ -111,11 +111,15 @@ func (a *app) getenv(name string) string {
 	return ""
 }
 
-// checkGlobals reports the mistakes in the settings that all commands share.
-func (a *app) checkGlobals() []error {
+// checkGlobals reports the mistakes in the settings that all commands share; another format than these is of one command, "": none.
+func (a *app) checkGlobals(another string) []error {
 	var errs []error
 	g := &a.global
-	if g.format != "text" && g.format != "json" {
+	switch {
+	case g.format == "text", g.format == "json", g.format == another && another != "":
+	case another != "":
+		errs = append(errs, fmt.Errorf("format %s: expected \"text\", \"json\" or %q: %w", storeurl.Quote(g.format), another, fault.Invalid))
+	default:
 		errs = append(errs, fmt.Errorf("format %s: expected \"text\" or \"json\": %w", storeurl.Quote(g.format), fault.Invalid))
 	}
 	var level slog.Level
