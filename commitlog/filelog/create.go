@@ -94,6 +94,11 @@ func (l *fileLog) fillTopic(dir vfs.Dir, c driver.TopicConfig) error {
 	if err := writeFile(dir, oldestName(1), nil); err != nil {
 		return err
 	}
+	for i := range rooms {
+		if err := makeRoom(dir, i, c.Partitions); err != nil {
+			return err
+		}
+	}
 	h := segment.Header{
 		TopicID: m.ID, Number: 1, Size: firstSize(c.Partitions, l.c.SegmentBytes),
 		Salt: rand.Uint64(), Bases: make([]int64, c.Partitions),

@@ -17,7 +17,7 @@
 //	    next.tmp, spare           a segment in preparation, one for reuse
 //	    trim                      first offset of each partition, moved by Trim
 //	    retention                 the retention of a topic that was altered
-//	    hold-*                    retention holds of groups, see Hold
+//	    hold-*, room-*            retention holds of groups, and the files of those to come: see hold.go
 //	    damage                    what recovery and readers found damaged, one JSON line each
 //
 // All partitions of a topic share its segments as interleaved frames: one write and one fdatasync serve all

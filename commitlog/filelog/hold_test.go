@@ -1,11 +1,17 @@
 package filelog
 
 import (
+	"errors"
+	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/vfs"
 )
 
@@ -32,11 +38,20 @@ func holdFile(t *testing.T, s *store) string {
 func TestADamagedHoldKeepsEverythingUntilItIsReplaced(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]func(b []byte) []byte{
-		"empty":          func([]byte) []byte { return nil },
-		"cut short":      func(b []byte) []byte { return b[:len(b)-3] },
-		"a flipped bit":  func(b []byte) []byte { b[len(b)/2] ^= 4; return b },
-		"an absurd name": func(b []byte) []byte { b[4], b[7] = 0xff, 0xff; return b },
-		"zeros":          func(b []byte) []byte { clear(b); return b },
+		"empty":     func([]byte) []byte { return nil },
+		"cut short": func(b []byte) []byte { return b[:len(b)-3] },
+		"flipped bits": func(b []byte) []byte {
+			b[20] ^= 4
+			b[len(b)/2+20] ^= 4
+			return b
+		},
+		"an absurd length": func(b []byte) []byte {
+			for _, slot := range [][]byte{b, b[len(b)/2:]} {
+				slot[4], slot[7] = 0xff, 0xff
+			}
+			return b
+		},
+		"zeros": func(b []byte) []byte { clear(b); return b },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -114,5 +129,101 @@ func TestAHoldKeepsWhatItNeeds(t *testing.T) {
 				t.Errorf("with nothing held retention gives %v and drops nothing", err)
 			}
 		})
+	}
+}
+
+// A group that begins on a full disk holds what it needs, and moves its hold: the room for that is kept.
+func TestANewHoldIsStoredOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	mem := vfs.NewMem(1)
+	s := aged(t, mem)
+	if err := s.hold("group", []int64{-1, -1}); err != nil { // the one of aged
+		t.Fatal(err)
+	}
+	for round := range 2 {
+		mem.SetCapacity(1)
+		want := map[string][]int64{}
+		for i := range rooms {
+			name := fmt.Sprint(round, i)
+			for _, offsets := range [][]int64{{5, 5}, {2, -1}, {9, -1}} {
+				if err := s.hold(name, offsets); err != nil {
+					t.Fatalf("round %d, hold %d at %v on a full disk: %v", round, i, offsets, err)
+				}
+				want[name] = offsets
+			}
+		}
+		if err := s.hold("one too many", []int64{0, 0}); !errors.Is(err, fault.Unavailable) || !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("without room: %v; expected ErrUnavailable, no space left", err)
+		}
+		if got, err := s.namedHolds(); err != nil || !maps.EqualFunc(got, want, slices.Equal) {
+			t.Errorf("the holds are %v, %v; expected %v", got, err, want)
+		}
+		mem.SetCapacity(0) // there is space again: the next hold makes rooms, too
+		for name := range want {
+			if err := s.hold(name, []int64{-1, -1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := errors.Join(s.hold("x", []int64{1, 1}), s.hold("x", []int64{-1, -1})); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What one slot of a hold has lost, the other one keeps: never less than the group needs.
+func TestOneSoundSlotOfAHoldKeepsEnough(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before []int64 // in turn
+		want   int64   // at most
+	}{
+		"new":    {[]int64{7}, 7},
+		"risen":  {[]int64{7, 9, 30}, 30},
+		"lower":  {[]int64{7, 30, 5}, 5},
+		"lowest": {[]int64{7, 30, 0, 0}, 0},
+	} {
+		for lost := range 2 {
+			s := aged(t, vfs.NewMem(1))
+			if err := s.hold("group", []int64{-1, -1}); err != nil {
+				t.Fatal(err)
+			}
+			for _, o := range c.before {
+				if err := s.hold("g", []int64{o, -1}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			f, err := s.fs.OpenFile(holdFile(t, s), os.O_RDWR, 0)
+			if err == nil {
+				_, err = f.WriteAt([]byte{1, 2, 3, 4}, int64(lost)*slotSize(2))
+			}
+			if err := errors.Join(err, f.Close()); err != nil {
+				t.Fatal(err)
+			}
+			got, err := s.holds()
+			if err != nil || got[0] < 0 || got[0] > c.want {
+				t.Errorf("%s: without slot %d the hold is %v, %v; expected %d or lower", name, lost, got, err, c.want)
+			}
+		}
+	}
+}
+
+// A hold that is new or lower than before is there after a power loss.
+func TestAHoldThatIsNewOrLowerIsDurable(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(8) {
+		mem := vfs.NewMem(seed)
+		s := aged(t, mem)
+		if err := s.hold("group", []int64{-1, -1}); err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range []int64{20, 40, 50, 10} {
+			if err := s.hold("g", []int64{o, -1}); err != nil {
+				t.Fatal(err)
+			}
+			after := storeOf(t, mem.Crash(), Config{SegmentBytes: MinSegmentBytes})
+			if got, err := after.holds(); err != nil || got[0] < 0 || got[0] > o {
+				t.Errorf("seed %d: held from %d, and after a power loss from %v, %v", seed, o, got, err)
+			}
+		}
 	}
 }

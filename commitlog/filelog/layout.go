@@ -46,8 +46,10 @@ func (l *fileLog) prepare(ctx context.Context) error {
 	if err := l.c.checkUnlinked(l.fs, root); err != nil {
 		return fmt.Errorf("open data directory %s: %w", l.fs.Path("."), err)
 	}
-	if done, err := l.checkFormat(); done || err != nil {
+	if done, err := l.checkFormat(); err != nil {
 		return err
+	} else if done {
+		return l.keepFormat()
 	}
 	for _, dir := range []string{root, topicsDir, tmpDir} {
 		if err := l.fs.MkdirAll(dir, 0o700); err != nil {
@@ -59,10 +61,24 @@ func (l *fileLog) prepare(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	if done, err := l.checkFormat(); done || err != nil {
+	if done, err := l.checkFormat(); err != nil {
 		return err
+	} else if done {
+		return l.keepFormat()
 	}
 	return l.writeFormat()
+}
+
+// keepFormat makes the FORMAT file durable before the first topic is made: its writer may have been killed, or told of
+// an error, before it did that.
+func (l *fileLog) keepFormat() error {
+	if topics, err := l.fs.ReadDir(topicsDir); err == nil && len(topics) > 0 {
+		return nil
+	}
+	if err := l.fs.SyncDir(root); err != nil {
+		return explain("sync "+l.fs.Path(root), err)
+	}
+	return nil
 }
 
 // writeFormat makes the directories durable, then the file: a process that sees the file relies on them.
@@ -188,6 +204,15 @@ func writeFile(fsys vfs.FS, name string, b []byte) error {
 	if _, err = f.WriteAt(b, 0); err == nil {
 		err = f.SyncData()
 	}
+	return errors.Join(err, f.Close())
+}
+
+func writeUnsynced(fsys vfs.FS, name string, b []byte) error {
+	f, err := fsys.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(b, 0)
 	return errors.Join(err, f.Close())
 }
 

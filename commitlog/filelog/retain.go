@@ -1,7 +1,6 @@
 package filelog
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -9,12 +8,10 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/internal/vfs"
 )
 
 // Whole segments go, from the oldest one on, when each partition's records in them are trimmed or due by
@@ -23,7 +20,7 @@ import (
 // spare file. All processes of a topic do this, one at a time, under the kernel lock of meta.lock.
 //
 // What others must find after a crash decides what is synced: a trim is, because what comes in the place
-// of lost records must not be taken for trimmed. A hold is not: an older one keeps more.
+// of lost records must not be taken for trimmed.
 
 // withMeta runs f under the kernel lock for trims and retention.
 func (s *store) withMeta(f func() error) error {
@@ -207,96 +204,6 @@ func (s *store) putAway(name string, keep bool) error {
 		return err
 	}
 	return nil
-}
-
-// hold stores what a group still needs. It is not synced: an older hold keeps more.
-func (s *store) hold(name string, offsets []int64) error {
-	sum := sha256.Sum256([]byte(name))
-	file := fmt.Sprintf("hold-%x", sum[:12])
-	tmp := fmt.Sprintf("%s.%d.tmp", file, os.Getpid())
-	err := s.withMeta(func() error {
-		if err := writeUnsynced(s.fs, tmp, encodeOffsets(name, offsets)); err != nil {
-			return err
-		}
-		return s.fs.Rename(tmp, file)
-	})
-	if err != nil {
-		return explain(fmt.Sprintf("hold of %q on topic %q", name, s.name), err)
-	}
-	return nil
-}
-
-func writeUnsynced(fsys vfs.FS, name string, b []byte) error {
-	f, err := fsys.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteAt(b, 0)
-	return errors.Join(err, f.Close())
-}
-
-// holds is the lowest offset that any hold needs, by partition; -1 where there is none. A hold
-// that can't be read holds everything.
-func (s *store) holds() ([]int64, error) {
-	lowest := make([]int64, s.meta.Config.Partitions)
-	for p := range lowest {
-		lowest[p] = -1
-	}
-	err := s.eachHold(func(file string, b []byte) error {
-		offsets, err := decodeOffsets(b, len(lowest))
-		if err != nil {
-			if s.unread.say(file, time.Now()) {
-				s.log.Warn("a hold is damaged; retention keeps everything until it is replaced", "file", file, "error", err)
-			}
-			offsets = make([]int64, len(lowest))
-		}
-		for p, o := range offsets {
-			if o >= 0 && (lowest[p] < 0 || o < lowest[p]) {
-				lowest[p] = o
-			}
-		}
-		return nil
-	})
-	return lowest, err
-}
-
-// eachHold visits the files of the holds with their content.
-func (s *store) eachHold(visit func(file string, b []byte) error) error {
-	entries, err := s.fs.ReadDir(".")
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), "hold-") || strings.HasSuffix(e.Name(), ".tmp") {
-			continue
-		}
-		b, err := readFile(s.fs, e.Name())
-		if err == nil {
-			err = visit(e.Name(), b)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// namedHolds are the holds as they are stored. One that is damaged may be that of any group, and fails the call.
-func (s *store) namedHolds() (map[string][]int64, error) {
-	holds := map[string][]int64{}
-	err := s.eachHold(func(file string, b []byte) error {
-		offsets, err := decodeOffsets(b, s.meta.Config.Partitions)
-		if err != nil {
-			return fmt.Errorf("hold %s, of which the group is not known: %w (its group replaces it; for a group that is gone, remove the file)", s.fs.Path(file), err)
-		}
-		n := binary.LittleEndian.Uint32(b[4:])
-		holds[string(b[8:8+n])] = offsets
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("topic %q: %w", s.name, err)
-	}
-	return holds, nil
 }
 
 // seldom is a warning that may hold for days, and is met at each look.
