@@ -116,9 +116,12 @@ func (m *Mirror) prepare(ctx context.Context) (*plan, registry.Version, error) {
 	if _, err := m.groups(ctx); err != nil { // early, before anything is sealed
 		return nil, "", err
 	}
+	if err := m.checkDefined(ctx); err != nil {
+		return nil, "", err
+	}
 	doc, err := m.sourceNow(ctx)
-	if err == nil {
-		err = m.checkTarget(ctx, doc)
+	if err == nil { // what is there already, and that the target has nothing else, while nothing is ended
+		err = m.copy(ctx, doc, true)
 	}
 	if err != nil {
 		return nil, "", err
@@ -130,8 +133,11 @@ func (m *Mirror) prepare(ctx context.Context) (*plan, registry.Version, error) {
 	if doc, err = m.endSource(ctx); err != nil {
 		return nil, "", err
 	}
-	if err := m.copyAll(ctx, doc, true); err != nil {
+	if err := m.copy(ctx, doc, true); err != nil {
 		return nil, "", err
+	}
+	if err := m.checkSame(ctx, doc); err != nil {
+		return nil, "", fmt.Errorf("mirror of topic %q: %w (cut over again)", m.c.Topic, err)
 	}
 	groups, err := m.groups(ctx) // again: the copy may have taken long
 	if err != nil {

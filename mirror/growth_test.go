@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
@@ -157,50 +156,6 @@ func TestADeletedTargetIsCopiedToAgain(t *testing.T) {
 	_, err := w.mirror(false).CutOver(t.Context())
 	w.must(err)
 	w.wantSame(0)
-}
-
-// A source that was restored from before records that are on their way has lost them: the mirror says
-// so, and neither waits for them for ever nor takes others for them.
-func TestASourceThatEndsAmidWhatIsOnItsWayIsRefused(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, 1)
-	w.produce(0, 60)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	to := w.to
-	w.to.Log = commitlog.New(dying{w.store.Driver(), cancel})
-	if err := w.mirror(true).Run(ctx); !errors.Is(err, context.Canceled) {
-		t.Fatalf("the mirror that is killed: %v", err)
-	}
-	w.must(w.to.Log.Close())
-	w.to = to
-	w.replace(w.from, 3)
-	ctx, cancel = context.WithTimeout(t.Context(), 60*time.Second)
-	defer cancel()
-	if err := w.mirror(true).Run(ctx); !errors.Is(err, fault.Conflict) {
-		t.Errorf("a source that ends amid the window: %v; expected a conflict", err)
-	}
-}
-
-// dying is a log whose first append is the end of the process.
-type dying struct {
-	driver.Log
-	die func()
-}
-
-func (l dying) OpenTopic(ctx context.Context, name string) (driver.Topic, error) {
-	t, err := l.Log.OpenTopic(ctx, name)
-	return dyingTopic{t, l.die}, err
-}
-
-type dyingTopic struct {
-	driver.Topic
-	die func()
-}
-
-func (t dyingTopic) Append(_ context.Context, _ *driver.AppendRequest, done func(int64, error)) {
-	t.die()
-	done(0, fmt.Errorf("killed: %w", fault.Unknown))
 }
 
 // replace puts a topic with so many other records in the place of that of a side.

@@ -17,8 +17,6 @@ type lives struct {
 	Format int    `json:"format"`
 	Source string `json:"source"`
 	Target string `json:"target"`
-	// Defined: the target had defined the topic already, empty; the life is that one's.
-	Defined bool `json:"defined,omitempty"`
 }
 
 func (m *Mirror) livesKey() string { return keyPrefix + m.c.Topic + "/lives" }
@@ -46,12 +44,12 @@ func (m *Mirror) begin(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		m.lives = lives{Format: stateFormat, Source: doc.Life, Target: topic.NewLife()}
-		switch have, err := m.target.Get(ctx, m.c.Topic); { // in one registry that is the same definition, and it stays
-		case err == nil:
-			m.lives.Target, m.lives.Defined = have.Life, true
-		case !errors.Is(err, fault.NotFound):
-			return err
+		m.lives = lives{Format: stateFormat, Source: doc.Life, Target: doc.Life} // in one registry it stays
+		if !m.c.SameRegistry {
+			m.lives.Target = topic.NewLife()
+			if err := m.checkDefined(ctx); err != nil {
+				return err
+			}
 		}
 		value, err := json.Marshal(m.lives)
 		if err != nil {
@@ -105,11 +103,6 @@ func (m *Mirror) stillKnown(ctx context.Context, version *registry.Version) (boo
 		}
 		if gone || err != nil {
 			return false, err
-		}
-	}
-	if p == nil && m.lives.Defined {
-		if gone, err := m.targetGone(ctx); gone || err != nil {
-			return false, err // nothing is copied into a life that was deleted
 		}
 	}
 	doc, err := m.source.Get(ctx, m.c.Topic)
@@ -168,7 +161,7 @@ func (m *Mirror) checkDefined(ctx context.Context) error {
 	if _, err := m.target.Get(ctx, m.c.Topic); errors.Is(err, fault.NotFound) {
 		return nil
 	}
-	return fmt.Errorf("topic %q was made at the target since the mirror began; delete it there first: %w", m.c.Topic, fault.Exists)
+	return fmt.Errorf("topic %q is defined at the target, and is another one than the copy: mirror to another log or namespace, or give up the one at the target first: %w", m.c.Topic, fault.Exists)
 }
 
 // targetGone says whether the topic that was moved is not defined at the target any more.

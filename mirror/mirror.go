@@ -1,11 +1,11 @@
 // Package mirror copies a composite topic from one commit log to another while both are in use:
 // the way out of one machine for a running system.
 //
-// Each partition is copied in order into the partition of the same number. What is about to be
-// appended is written down in the target's registry first, with the sequence numbers that it will
-// carry, so that whoever goes on after a crash sends exactly the same again and the target stores
-// it once. The same notes map offsets of the source to offsets of the target, by which CutOver
-// carries the progress of consumer groups over.
+// Each partition is copied in order into the partition of the same number. A record counts as copied
+// when it was read from the target in its place. The target's registry keeps pairs of offsets, as notes:
+// up to this one of the source the target has the same up to that one. An old note is still true, so a
+// registry that goes back costs reading only. By the pairs CutOver carries the progress of consumer
+// groups over.
 package mirror
 
 import (
@@ -134,7 +134,49 @@ func (m *Mirror) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return m.copyAll(ctx, doc, m.c.Once)
+	return m.copy(ctx, doc, m.c.Once)
+}
+
+// copyTries bounds how often a copy is begun anew.
+const copyTries = 3
+
+// copy is copyAll, and begins a copy anew in which two mirrors have mixed records of the source, as they may after
+// a registry went back. Where the target has records that the source has not, it ends with the difference.
+func (m *Mirror) copy(ctx context.Context, doc *topic.Document, once bool) error {
+	for try := 1; ; try++ {
+		err := m.copyAll(ctx, doc, once)
+		var differs *differError
+		if !errors.As(err, &differs) || !differs.mixed || try == copyTries {
+			return err
+		}
+		if err := m.removeCopy(ctx, doc, differs); err != nil {
+			return err
+		}
+	}
+}
+
+// removeCopy removes the copy of a storage topic and what is noted of it. The source still has all that a group needs.
+func (m *Mirror) removeCopy(ctx context.Context, doc *topic.Document, why *differError) error {
+	if m.retired(ctx, why.storage, fault.NotFound) {
+		return nil
+	}
+	if !m.c.SameRegistry {
+		if _, err := m.target.Get(ctx, m.c.Topic); err == nil {
+			return fmt.Errorf("topic %q is defined at the target, and has records that were not mirrored: %w: %w", m.c.Topic, why, fault.Exists)
+		} else if !errors.Is(err, fault.NotFound) {
+			return err
+		}
+	}
+	m.c.Logger.Warn("the target does not have what was copied to it: that copy is removed, and begun anew", "topic", m.c.Topic, "storage", why.storage, "error", why)
+	if err := m.c.To.Log.DeleteTopic(ctx, m.targetName(doc, why.storage)); err != nil && !errors.Is(err, fault.NotFound) {
+		return err
+	}
+	for p := range doc.Storage[why.storage].Partitions {
+		if _, err := m.c.To.Registry.Txn(ctx, registry.Txn{Deletes: []string{m.stateKey(why.storage, p)}, Quiet: true}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // copyAll copies the storage topics of a definition, and those that it grows by when it follows.
@@ -200,7 +242,17 @@ func (m *Mirror) openPair(ctx context.Context, doc *topic.Document, storage int)
 	from = from.First(doc.Storage[storage].Partitions)
 	c := from.Config()
 	c.Name = m.targetName(doc, storage)
-	if err = m.c.To.Log.CreateTopic(ctx, c); err == nil {
+	card := doc.Card(storage)
+	for p := 0; p < c.Partitions && err == nil; p++ {
+		var b commitlog.Bounds
+		b, err = from.Bounds(ctx, p)
+		card.From = append(card.From, b.First)
+	}
+	c.Card = card.Encode()
+	if err == nil {
+		err = m.c.To.Log.CreateTopic(ctx, c)
+	}
+	if err == nil {
 		to, err = m.c.To.Log.Topic(ctx, c.Name)
 	}
 	if err == nil {

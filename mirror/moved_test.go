@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/mirror"
@@ -70,15 +71,16 @@ func TestAMoveThatWasBegunCanBeTakenBack(t *testing.T) {
 	w := newWorld(t, 1)
 	w.to.Name = elsewhere
 	w.produce(0, 10)
+	w.must(w.mirror(true).Run(t.Context()))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	to := w.to
-	w.to.Log = commitlog.New(dying{w.store.Driver(), cancel})
+	from := w.from
+	w.from.Log = commitlog.New(sealHook{w.origin.Driver(), nil, func(driver.Topic) error { cancel(); return nil }})
 	if _, err := w.mirror(false).CutOver(ctx); !errors.Is(err, context.Canceled) {
 		t.Fatalf("the cut-over that is killed: %v", err)
 	}
-	w.must(w.to.Log.Close())
-	w.to = to
+	w.must(w.from.Log.Close())
+	w.from = from
 	c := topic.NewCatalog(w.from.Log, w.from.Registry, "")
 	if _, err := c.AddStorage(t.Context(), name, 2); !errors.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "is being moved to "+elsewhere) {
 		t.Errorf("add-storage: %v; expected a conflict and where the topic goes", err)

@@ -33,36 +33,20 @@ func newState(first int64) state {
 	return state{Format: stateFormat, Producer: commitlog.NewProducerID(), From: first, Stride: firstStride}
 }
 
-// state is how far a partition was copied, and what is being appended just now.
+// state is how far a partition was copied. The one that is stored may be old: what it says stays true.
 type state struct {
 	Format   int    `json:"format"`
 	Producer uint64 `json:"producer,string"` // of the appends; JSON has no 64 bits
 	Epoch    int32  `json:"epoch"`           // of the mirror that runs: +1 at each start
-	Sequence int64  `json:"sequence"`        // of the first append that is not known to be done
-	From     int64  `json:"from"`            // the source is copied below this offset
-	Records  int64  `json:"records"`         // so many
-	// Window are the appends with Sequence and the following numbers: each is there whole or not
-	// at all, and sent again until it is there.
-	Window []span `json:"window,omitempty"`
+	Sequence int64  `json:"sequence"`        // of the next append, or one that was there before
+	// From and To are the pair: the target has below To what the source has below From.
+	From    int64 `json:"from"`
+	To      int64 `json:"to"`
+	Records int64 `json:"records"` // that were copied below the pair
 	// Anchors pair offsets, in order: what stands at an offset of the source and behind it went to
 	// an offset of the target and behind it, record by record.
 	Anchors []anchor `json:"anchors,omitempty"`
 	Stride  int64    `json:"stride"` // records between two anchors
-}
-
-// taken is the offset of the source below which all was copied, or is on its way.
-func (s *state) taken() int64 {
-	if n := len(s.Window); n > 0 {
-		return s.Window[n-1].To
-	}
-	return s.From
-}
-
-// span is one append: the records of the source in [From, To).
-type span struct {
-	From    int64 `json:"from"`
-	To      int64 `json:"to"`
-	Records int   `json:"records"`
 }
 
 type anchor struct {
@@ -76,7 +60,14 @@ const (
 	maxAnchors  = 128
 )
 
-// anchored notes where an append went, if the last anchor is far enough away.
+// matched moves the pair over a record that both sides have, and notes where it is, if the last anchor is far
+// enough away.
+func (s *state) matched(source, target int64) {
+	s.anchored(source, target)
+	s.From, s.To = source+1, target+1
+	s.Records++
+}
+
 func (s *state) anchored(source, target int64) {
 	if n := len(s.Anchors); n > 0 && s.Records-s.Anchors[n-1].Records < s.Stride {
 		return
@@ -152,12 +143,7 @@ func decodeState(key string, value []byte) (s state, err error) {
 
 // sound says whether everything is in the order that copying puts it in.
 func (s *state) sound() bool {
-	ok := s.Epoch >= 0 && s.Sequence >= 0 && s.From >= 0 && s.Records >= 0 && s.Stride > 0
-	at := s.From
-	for _, w := range s.Window {
-		ok = ok && w.From >= at && w.To > w.From && w.Records > 0
-		at = w.To
-	}
+	ok := s.Epoch >= 0 && s.Sequence >= 0 && s.From >= 0 && s.To >= 0 && s.Records >= 0 && s.Stride > 0
 	var last anchor
 	for _, a := range s.Anchors {
 		ok = ok && a.Source >= last.Source && a.Target >= last.Target && a.Records >= last.Records

@@ -21,8 +21,8 @@ type Card struct {
 	Moved string `json:"moved,omitempty"`
 }
 
-// card is that of storage topic i.
-func (d *Document) card(i int) Card {
+// Card is that of storage topic i.
+func (d *Document) Card(i int) Card {
 	c := Card{Router: d.Router, Hash: d.Hash, Internal: d.Internal}
 	for _, s := range d.Storage[:i+1] {
 		c.Partitions = append(c.Partitions, s.Partitions)
@@ -30,7 +30,8 @@ func (d *Document) card(i int) Card {
 	return c
 }
 
-func (c Card) encode() string {
+// Encode is the card as commitlog.TopicConfig has it.
+func (c Card) Encode() string {
 	c.Format = format
 	b, _ := json.Marshal(c) //nolint:errchkjson // texts and numbers only
 	return string(b)

@@ -164,7 +164,7 @@ func (d *Document) storageConfig(i int) commitlog.TopicConfig {
 	if d.Storage[i].Spent {
 		c.RetentionAgeMillis = 1
 	}
-	c.Card = d.card(i).encode()
+	c.Card = d.Card(i).Encode()
 	return c
 }
 

@@ -213,6 +213,6 @@ func (c *Catalog) has(ctx context.Context, doc *Document, i int) bool {
 		return false
 	}
 	defer func() { _ = st.Close() }() // it was only looked at
-	have := st.Config() // of a copy the card has more
+	have := st.Config()               // of a copy the card has more
 	return have.WithRetentionOf(doc.storageConfig(i)) == have
 }
