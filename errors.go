@@ -28,8 +28,8 @@ var (
 // treats it as any other error.
 func Permanent(err error) error { return shard.Permanent(err) }
 
-// RetryAfter marks an error of a handler with the pause before the next attempt: a day at most, or the longest
-// pause of the subscription, if that is longer.
+// RetryAfter marks an error of a handler with the pause before the next attempt: at most Retry.AfterMax of its
+// subscription; for Consume a day, or the longest pause where that is more.
 func RetryAfter(err error, d time.Duration) error { return shard.RetryAfter(err, d) }
 
 // Outage marks an error of a handler: what it delivers to does not work, whatever the record. There is no connection,

@@ -2,10 +2,12 @@ package admin
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/consumer"
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/subscription"
 )
 
@@ -24,7 +26,7 @@ type SubscriptionConfig struct {
 	// expr-lang.org; it sees key, headers, value (of JSON), topic, partition, offset and timestamp. "": everything is delivered.
 	Filter string
 	// Rate and Concurrency bound the attempts of all members together: those that begin in a second, and those under way at
-	// the same time, of which each shard has one at least. 0: no bound. See LimitSubscription.
+	// the same time, of which each shard has one at least. 0: no bound.
 	Rate, Concurrency int
 }
 
@@ -33,6 +35,7 @@ type Retry struct {
 	Initial  time.Duration // pause after the first failure; pauses double, each shortened at random by up to a half
 	Max      time.Duration // the longest pause
 	Attempts int           // after so many a record is given up
+	AfterMax time.Duration // the longest pause that an answer (Retry-After) may ask for; default Max, or an hour where that is more
 }
 
 // EndpointConfig is where a subscription is delivered to by HTTP, see package push. Without a URL a handler or a command
@@ -53,15 +56,32 @@ func (c SubscriptionConfig) Validate(name string) error { return c.definition(na
 func (c SubscriptionConfig) definition(name string) subscription.Document {
 	return subscription.Document{
 		Name: name, Topic: c.Topic, Order: subscription.Order(c.Order), From: string(c.From), DeadLetters: subscription.DeadLetters(c.DeadLetters), Filter: c.Filter,
-		Retry:    subscription.NewRetry(c.Retry.Initial, c.Retry.Max, c.Hold, c.Retry.Attempts),
+		Retry:    subscription.NewRetry(c.Retry.Initial, c.Retry.Max, c.Hold, c.Retry.AfterMax, c.Retry.Attempts),
 		Endpoint: subscription.NewEndpoint(c.Endpoint.URL, c.Endpoint.Timeout, c.Endpoint.SecretFile, c.Endpoint.CloudEvents),
 		Sets:     subscription.OfShards(c.Shards),
 		Limits:   subscription.LimitsOf(c.Rate, c.Concurrency),
 	}
 }
 
+// SubscriptionConfigOf is what the subscription would be made with to be as it is.
+func SubscriptionConfigOf(d *api.Subscription) SubscriptionConfig {
+	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+	c := SubscriptionConfig{
+		Topic: d.Topic, Order: d.Order, Shards: d.Set().Shards, From: d.From, DeadLetters: d.DeadLetters, Filter: d.Filter,
+		Retry: Retry{Initial: ms(d.Retry.InitialMS), Max: ms(d.Retry.MaxMS), Attempts: d.Retry.MaxAttempts, AfterMax: ms(d.Retry.AfterMaxMS)},
+		Hold:  ms(d.Retry.HoldMS),
+	}
+	if e := d.Endpoint; e != nil {
+		c.Endpoint = EndpointConfig{URL: e.URL, Timeout: ms(e.TimeoutMS), SecretFile: e.SecretFile, CloudEvents: e.CloudEvents}
+	}
+	if l := d.Limits; l != nil {
+		c.Rate, c.Concurrency = l.Rate, l.Concurrency
+	}
+	return c
+}
+
 // CreateSubscription makes a subscription unless it exists. An existing one keeps its settings, and a warning is logged about
-// those that differ. ErrNotFound for an unknown topic; ErrExists when the name is taken by a subscription of another topic or
+// those that differ; AlterSubscription changes them. ErrNotFound for an unknown topic; ErrExists when the name is taken by a subscription of another topic or
 // order. An interrupted deletion is finished first.
 func (c *Client) CreateSubscription(ctx context.Context, name string, cfg SubscriptionConfig) (*api.Subscription, error) {
 	return described(c.subs.Ensure(ctx, cfg.definition(name)))
@@ -105,25 +125,32 @@ func (c *Client) ResumeSubscription(ctx context.Context, name string) (*api.Subs
 	return described(c.subs.Resume(ctx, name))
 }
 
-// LimitSubscriptionOptions make a change of limits depend on what was seen before it.
-type LimitSubscriptionOptions struct {
-	ID   string      // of the subscription that is meant; "": any
-	From *api.Limits // the limits of before; nil: any
+// AlterSubscriptionOptions make a change depend on what was seen before it.
+type AlterSubscriptionOptions struct {
+	ID string // of the subscription that is meant; "": any
 }
 
-// LimitSubscription changes how many attempts all members of a subscription begin in a second, and how many they have under way
-// at the same time. What is 0 stays as it is, and api.NoLimit ends a bound. Members follow within a second or so; what they
-// have begun goes on.
+// AlterSubscription changes a subscription while it is delivered. change gets its configuration as it is and sets fields of it;
+// it is called again when another change came between, and its error ends the call. All but Topic, Order, From and Shards can
+// be changed. Members follow within a second or so, and lose and repeat nothing: attempts that end from then on are judged by
+// the new configuration, and records are filtered by it, those too that are parked. Pauses that have begun last as they were to
+// (RetrySubscription ends them), and dead letters stay what they are. Only for another endpoint do members begin anew.
 //
-// The members divide the rate by the partitions that their shards read, and the concurrency by shards. What one of them does not
-// use of its part, no other gets: so a burst is at most a tenth of a second's worth of the rate, or one attempt for each member
-// if that is more. While a live member is taken for dead, its part may be used twice.
+// The members divide Rate by the partitions that their shards read, and Concurrency by shards. What one of them does not use of
+// its part, no other gets: so a burst is at most a tenth of a second's worth of the rate, or one attempt for each member if that
+// is more. While a live member is taken for dead, its part may be used twice.
 //
-// ErrInvalid for a concurrency below the number of shards, as each of them delivers one record at a time at least; ErrConflict
-// when something is not as opts say.
-func (c *Client) LimitSubscription(ctx context.Context, name string, to api.Limits, opts *LimitSubscriptionOptions) (*api.Subscription, error) {
+// ErrConflict, with what to do, for what can't be changed; ErrInvalid for a configuration that can't be.
+func (c *Client) AlterSubscription(ctx context.Context, name string, change func(*SubscriptionConfig) error, opts *AlterSubscriptionOptions) (*api.Subscription, error) {
 	o := orZero(opts)
-	return described(c.subs.Limit(ctx, name, subscription.Limits(to), &subscription.LimitOptions{Life: o.ID, From: (*subscription.Limits)(o.From)}))
+	return described(c.subs.Alter(ctx, name, func(now subscription.Document) (subscription.Document, error) {
+		if o.ID != "" && o.ID != now.Life() {
+			return now, fmt.Errorf("subscription %q is another one by now: %w", name, fault.Conflict)
+		}
+		cfg := SubscriptionConfigOf(subscriptionOf(&now))
+		err := change(&cfg)
+		return cfg.definition(name), err
+	}))
 }
 
 // ReshardSubscriptionOptions are the options of ReshardSubscription.

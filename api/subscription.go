@@ -50,15 +50,13 @@ const (
 	Latest   From = "latest"   // records produced from now on
 )
 
-// NoLimit ends a bound of Limits.
-const NoLimit = -1
-
 // Retry says when a record that fails is tried again, and when it is given up.
 type Retry struct {
 	InitialMS   int64 `json:"initial_ms"` // pause after the first failure
 	MaxMS       int64 `json:"max_ms"`     // longest pause
 	HoldMS      int64 `json:"hold_ms"`    // how long the record is held in memory before it is parked; -1: not at all
 	MaxAttempts int   `json:"max_attempts"`
+	AfterMaxMS  int64 `json:"after_max_ms,omitempty"` // longest pause that an answer (Retry-After) may ask for; 0: max_ms, or an hour where that is more
 }
 
 // Endpoint is where a subscription is delivered to by HTTP.

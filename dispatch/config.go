@@ -106,8 +106,7 @@ func (c Config) withDefaults() (Config, error) {
 	c.MaxInFlight = cmp.Or(c.MaxInFlight, 8192)
 	c.MaxBytes = cmp.Or(c.MaxBytes, 16<<20)
 	c.MaxRanges = max(1, cmp.Or(c.MaxRanges, 1000)/max(1, len(c.Inputs))) // from here on, for each input
-	c.Retry.Initial = cmp.Or(c.Retry.Initial, min(100*time.Millisecond, cmp.Or(c.Retry.Max, time.Hour)))
-	c.Retry.Max = cmp.Or(c.Retry.Max, max(30*time.Second, c.Retry.Initial))
+	c.Retry = c.Retry.withDefaults()
 	c.AbandonAfter = cmp.Or(c.AbandonAfter, 5*time.Second)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -268,6 +268,14 @@ func (e *Engine) Limit(atOnce int) {
 	}
 }
 
+// SetRetry changes the policy for failing records: it decides about attempts that end from then on. A pause that has
+// begun stays as it is.
+func (e *Engine) SetRetry(r Retry) {
+	e.mu.Lock()
+	defer e.unlock()
+	e.cfg.Retry = r.withDefaults()
+}
+
 // TryOne lets one record be handled while the engine is paused, the one that has waited the longest.
 // False: there is none, or it is not paused; then one read may bring some, for the next time.
 func (e *Engine) TryOne() bool {

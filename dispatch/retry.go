@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"errors"
 	"math/rand/v2"
 	"time"
@@ -17,6 +18,14 @@ type Retry struct {
 	// HoldFor is how long a failing record is held, from its first failure on: when its next attempt lies beyond, it
 	// is parked. Zero: for ever. Negative: not at all.
 	HoldFor time.Duration
+	// MaxAsked is the longest pause that an answer may ask for; default Longest.
+	MaxAsked time.Duration
+}
+
+func (r Retry) withDefaults() Retry {
+	r.Initial = cmp.Or(r.Initial, min(100*time.Millisecond, cmp.Or(r.Max, time.Hour)))
+	r.Max = cmp.Or(r.Max, max(30*time.Second, r.Initial))
+	return r
 }
 
 // Step follows a failed attempt.
@@ -73,17 +82,17 @@ func IsPermanent(err error) bool {
 	return errors.As(err, &p) && p.Permanent()
 }
 
-// longestAsked is how long an error may ask to wait, when Max is shorter.
+// longestAsked is the least that Longest is.
 const longestAsked = 24 * time.Hour
 
 // Longest bounds every pause: a longer one in a checkpoint or a journal is not from this policy.
-func (r *Retry) Longest() time.Duration { return max(r.Max, longestAsked) }
+func (r *Retry) Longest() time.Duration { return max(r.Max, r.MaxAsked, longestAsked) }
 
 // pauseAfter is the time before the next attempt: what a method RetryAfter() time.Duration of the answer says,
-// Longest at most, or else one that grows.
+// MaxAsked at most, or else one that grows.
 func (r *Retry) pauseAfter(attempts int, answer error) time.Duration {
 	if asked := AskedPause(answer); asked > 0 {
-		return min(asked, r.Longest())
+		return min(asked, cmp.Or(r.MaxAsked, r.Longest()))
 	}
 	return r.pause(attempts)
 }

@@ -13,11 +13,12 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/limits"
+	"github.com/ringfence/ringfence/subscription"
 )
 
 const (
 	shownBytes  = 400       // of an answer's text
-	longestWait = time.Hour // that an answer may ask for
+	longestWait = subscription.LongestPause // that is taken from an answer; the policy takes less
 )
 
 // judge says what an answer means for its record: nil, done; a Permanent error, it can never succeed;

@@ -149,10 +149,10 @@ func TestTheWaitOfAnAnswerIsUnderstoodAndBounded(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for value, want := range map[string]time.Duration{
-		"": 0, "0": 0, "7": 7 * time.Second, " 120 ": 2 * time.Minute, "3600": time.Hour, "3601": time.Hour, "99999999999999999999999": time.Hour,
+		"": 0, "0": 0, "7": 7 * time.Second, " 120 ": 2 * time.Minute, "3600": time.Hour, "3601": time.Hour + time.Second, "99999999999999999999999": longestWait, "31536001": longestWait,
 		"-5": 0, "+5": 0, "1.5": 0, "1e3": 0, "soon": 0, "0x10": 0,
 		"Sun, 01 Mar 2026 12:00:30 GMT": 30 * time.Second, "Sunday, 01-Mar-26 12:01:00 GMT": time.Minute, "Sun Mar  1 12:00:05 2026": 5 * time.Second,
-		"Sun, 01 Mar 2026 11:59:00 GMT": 0, "Mon, 01 Mar 2027 12:00:00 GMT": time.Hour,
+		"Sun, 01 Mar 2026 11:59:00 GMT": 0, "Mon, 01 Mar 2027 12:00:00 GMT": longestWait, "Tue, 02 Mar 2027 12:00:00 GMT": longestWait,
 	} {
 		if got := retryAfter(value, now); got != want {
 			t.Errorf("%q: %s; expected %s", value, got, want)

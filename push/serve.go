@@ -56,7 +56,18 @@ func For(rf *ringfence.Client, d *api.Subscription, c Config) (*Endpoint, error)
 //
 // An unreadable file of tokens or of TLS, or wrong Endpoints (ErrInvalid), is an error at once.
 func Serve(ctx context.Context, rf *ringfence.Client, opts *ServeOptions) error {
-	s := server{rf: rf, running: map[string]*delivery{}, ended: make(chan struct{}, 1)}
+	s, err := newServer(rf, opts)
+	if err != nil {
+		return err
+	}
+	defer s.end()
+	s.watch(ctx, s.follow)
+	return nil
+}
+
+// newServer makes a server that delivers nothing yet.
+func newServer(rf *ringfence.Client, opts *ServeOptions) (*server, error) {
+	s := &server{rf: rf, running: map[string]*delivery{}, ended: make(chan struct{}, 1)}
 	if opts != nil {
 		s.opts = *opts
 	}
@@ -67,23 +78,22 @@ func Serve(ctx context.Context, rf *ringfence.Client, opts *ServeOptions) error 
 		s.opts.Poll = lookEvery
 	}
 	if _, err := tokenFor(s.opts.Config.TokenFile, ""); err != nil {
-		return err
+		return nil, err
 	}
 	if err := s.opts.Config.Files.Check(); err != nil {
-		return err
+		return nil, err
 	}
 	var err error
-	if s.targets, err = targetsOf(s.opts.Endpoints); err != nil {
-		return err
+	s.targets, err = targetsOf(s.opts.Endpoints)
+	return s, err
+}
+
+// end waits for all deliveries.
+func (s *server) end() {
+	s.all.Wait()
+	for _, t := range s.targets {
+		t.End()
 	}
-	defer func() {
-		s.all.Wait()
-		for _, t := range s.targets {
-			t.End()
-		}
-	}()
-	s.watch(ctx, s.follow)
-	return nil
 }
 
 // watch calls follow whenever definitions may have changed, until ctx ends.
@@ -138,12 +148,10 @@ type delivery struct {
 	over  chan struct{}
 }
 
-// terms are the settings of a delivery: when they change, it begins anew.
+// terms are what a delivery is: when they change, it begins anew. All other settings its member follows.
 type terms struct {
-	endpoint    api.Endpoint
-	set         string
-	retry       api.Retry
-	deadLetters api.DeadLetterPolicy
+	endpoint api.Endpoint
+	id       string
 }
 
 // follow starts and stops deliveries by the definitions. Unreadable definitions stop nothing; then read is
@@ -166,7 +174,7 @@ func (s *server) follow(ctx context.Context) (read bool) {
 			continue
 		}
 		defined[d.Name] = true
-		now := terms{*d.Endpoint, d.ID, d.Retry, d.DeadLetters}
+		now := terms{*d.Endpoint, d.ID}
 		switch r := s.running[d.Name]; {
 		case r == nil:
 			s.start(ctx, d, now)

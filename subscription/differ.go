@@ -26,6 +26,7 @@ func (d *Document) Differences(want Document) (all []string) {
 	note(want.Retry.InitialMS != 0, "first pause", ms(d.Retry.InitialMS), ms(want.Retry.InitialMS))
 	note(want.Retry.MaxMS != 0, "longest pause", ms(d.Retry.MaxMS), ms(want.Retry.MaxMS))
 	note(want.Retry.HoldMS != 0, "hold", ms(max(-1, d.Retry.HoldMS)), ms(max(-1, want.Retry.HoldMS)))
+	note(want.Retry.AfterMaxMS != 0, "longest pause that an answer may ask for", ms(d.Retry.AfterMaxMS), ms(want.Retry.AfterMaxMS))
 	if want.Endpoint != nil {
 		var have Endpoint
 		if d.Endpoint != nil {

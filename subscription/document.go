@@ -51,11 +51,12 @@ type Retry struct {
 	MaxMS       int64 `json:"max_ms"`     // the longest pause
 	HoldMS      int64 `json:"hold_ms"`    // how long it is held before it is parked; -1: not at all
 	MaxAttempts int   `json:"max_attempts"`
+	AfterMaxMS  int64 `json:"after_max_ms,omitempty"` // the longest pause that an answer may ask for; 0: the default
 }
 
 // NewRetry returns a policy from durations: 0 is the default, a negative hold is none.
-func NewRetry(initial, longest, hold time.Duration, attempts int) Retry {
-	return Retry{InitialMS: millis(initial), MaxMS: millis(longest), HoldMS: millis(hold), MaxAttempts: attempts}
+func NewRetry(initial, longest, hold, afterMax time.Duration, attempts int) Retry {
+	return Retry{InitialMS: millis(initial), MaxMS: millis(longest), HoldMS: millis(hold), MaxAttempts: attempts, AfterMaxMS: millis(afterMax)}
 }
 
 // millis converts d to milliseconds; the result is 0 only when d is.
@@ -129,7 +130,10 @@ func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
 // policy returns the retry policy as durations.
 func (r Retry) policy() dispatch.Retry {
-	return dispatch.Retry{Initial: ms(r.InitialMS), Max: ms(r.MaxMS), HoldFor: ms(r.HoldMS), MaxAttempts: r.MaxAttempts}
+	return dispatch.Retry{
+		Initial: ms(r.InitialMS), Max: ms(r.MaxMS), HoldFor: ms(r.HoldMS), MaxAttempts: r.MaxAttempts,
+		MaxAsked: ms(cmp.Or(r.AfterMaxMS, max(r.MaxMS, time.Hour.Milliseconds()))),
+	}
 }
 
 func (d *Document) withDefaults() {
@@ -165,7 +169,9 @@ func (d *Document) validate() error {
 	demand(d.From == "earliest" || d.From == "latest", "from %q; expected \"earliest\" or \"latest\"", d.From)
 	demand(d.DeadLetters == Block || d.DeadLetters == Skip || d.DeadLetters == Drop, "dead letters %q; expected %q, %q or %q", d.DeadLetters, Block, Skip, Drop)
 	demand(d.Retry.InitialMS > 0 && d.Retry.MaxMS >= d.Retry.InitialMS, "retries after %s to %s; expected a pause, and a longest one that is not shorter", ms(d.Retry.InitialMS), ms(d.Retry.MaxMS))
-	demand(max(d.Retry.MaxMS, d.Retry.HoldMS) <= LongestPause.Milliseconds(), "a pause or a hold of %d ms; expected at most %d, which is a year", max(d.Retry.MaxMS, d.Retry.HoldMS), LongestPause.Milliseconds())
+	longest := max(d.Retry.MaxMS, d.Retry.HoldMS, d.Retry.AfterMaxMS)
+	demand(longest <= LongestPause.Milliseconds(), "a pause or a hold of %d ms; expected at most %d, which is a year", longest, LongestPause.Milliseconds())
+	demand(d.Retry.AfterMaxMS >= 0, "a pause of %d ms as the longest that an answer may ask for; expected a time", d.Retry.AfterMaxMS)
 	demand(d.Retry.HoldMS >= notHeld, "a hold of %d ms; expected a time, or %d for none", d.Retry.HoldMS, notHeld)
 	demand(d.Set().Shards >= 0 && d.Set().Shards <= commitlog.MaxPartitions, "%d shards; expected 1 to %d, or 0 for one for each partition", d.Set().Shards, commitlog.MaxPartitions)
 	demand(d.Retry.MaxAttempts > 0 && d.Retry.MaxAttempts <= MaxAttempts, "%d attempts; expected 1 to %d", d.Retry.MaxAttempts, MaxAttempts)
@@ -245,7 +251,7 @@ func (c *Catalog) Ensure(ctx context.Context, want Document) (*Document, error) 
 		case have.State == deleting:
 			return nil, fmt.Errorf("subscription %q: %w", want.Name, ErrDeleting)
 		case have.Topic != want.Topic || have.Order != want.Order:
-			return nil, fmt.Errorf("subscription %q delivers topic %q ordered by %s; asked for was %q by %s; use another name: %w",
+			return nil, fmt.Errorf("subscription %q delivers topic %q ordered by %s, which can't be changed, as what is parked goes by it; asked for was %q by %s; use another name: %w",
 				want.Name, have.Topic, have.Order, want.Topic, want.Order, fault.Exists)
 		case have.State == ready:
 			return have, c.CheckTopic(ctx, have)

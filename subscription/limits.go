@@ -1,7 +1,6 @@
 package subscription
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 
@@ -19,9 +18,6 @@ const (
 	MaxRate        = 10_000_000
 	MaxConcurrency = 1 << 20
 )
-
-// NoLimit removes a bound in Catalog.Limit.
-const NoLimit = -1
 
 // LimitsOf returns the limits of a definition; nil: none.
 func LimitsOf(rate, concurrency int) *Limits {
@@ -75,24 +71,6 @@ func (d *Document) Concurrency(shard int) int {
 	return max(1, each) // a registry that went back may have fewer than shards
 }
 
-// LimitOptions make a change of limits depend on what was seen before it; a zero field is not checked.
-type LimitOptions struct {
-	Life string  // the ID of the subscription's first shard set: guards against another one of the name
-	From *Limits // the limits seen
-}
-
-func (o *LimitOptions) check(d *Document, was Limits) error {
-	switch {
-	case o == nil:
-		return nil
-	case o.Life != "" && o.Life != d.Life():
-		return fmt.Errorf("subscription %q is another one by now: %w", d.Name, fault.Conflict)
-	case o.From != nil && *o.From != was:
-		return fmt.Errorf("the limits of subscription %q were changed meanwhile: they are %s, and were %s: %w", d.Name, was, *o.From, fault.Conflict)
-	}
-	return nil
-}
-
 func (l Limits) String() string {
 	bound := func(n int) string {
 		if n == 0 {
@@ -101,38 +79,4 @@ func (l Limits) String() string {
 		return strconv.Itoa(n)
 	}
 	return "rate " + bound(l.Rate) + ", concurrency " + bound(l.Concurrency)
-}
-
-// Limit changes the limits of a subscription, and returns it as it is stored: 0 keeps a bound, and NoLimit ends
-// it. Members follow once they hear of it, in general within a second; attempts under way go on. ErrNotFound
-// when there is none; ErrInvalid for impossible limits; ErrConflict when something is not as opts say.
-func (c *Catalog) Limit(ctx context.Context, name string, to Limits, opts *LimitOptions) (*Document, error) {
-	return c.change(ctx, name, func(d *Document) (bool, error) {
-		var was Limits
-		if d.Limits != nil {
-			was = *d.Limits
-		}
-		if err := opts.check(d, was); err != nil {
-			return false, err
-		}
-		now := Limits{changed(was.Rate, to.Rate), changed(was.Concurrency, to.Concurrency)}
-		if err := now.validate(name); err != nil || now == was {
-			return false, err
-		}
-		if err := now.CheckShards(name, d.Set().Shards); err != nil {
-			return false, err
-		}
-		d.Limits = LimitsOf(now.Rate, now.Concurrency)
-		return true, nil
-	})
-}
-
-func changed(was, to int) int {
-	switch to {
-	case 0:
-		return was
-	case NoLimit:
-		return 0
-	}
-	return to
 }

@@ -47,13 +47,12 @@ type shards struct {
 
 	retired atomic.Bool // the set is needed no more
 
-	mu     sync.Mutex // held over all shards: a pause misses none that comes
-	paused bool
-	limits *Document // as its shard set sees it
-	next   Set       // continues for this set, once enough is closed
-	since  int64     // Unix ms: when enough was closed
-	runs   map[*shard.Shard]struct{}
-	read   map[*shard.Shard]int64 // the shards that have read all, and since when, in Unix ms
+	mu    sync.Mutex // held over all shards: a change of the definition misses none that comes
+	now   *Document  // as its shard set sees it
+	next  Set        // continues for this set, once enough is closed
+	since int64      // Unix ms: when enough was closed
+	runs  map[*shard.Shard]struct{}
+	read  map[*shard.Shard]int64 // the shards that have read all, and since when, in Unix ms
 }
 
 // end ends all shards for good: another set goes on.
@@ -82,16 +81,22 @@ func isClosed(ch <-chan struct{}) bool {
 	}
 }
 
+// terms returns what the definition says of deliveries now.
+func (w *shards) terms(d *Document) (shard.Terms, error) {
+	wanted, err := w.wanted(d)
+	return shard.Terms{Retry: d.Retry.policy(), DeadLetters: d.DeadLetters, Filter: wanted}, err
+}
+
 // wanted returns the filter of the definition for a shard, followed by that of the member; nil: there is
 // none.
-func (w *shards) wanted() (func(*dispatch.Record) (bool, error), error) {
-	f, err := w.Definition.Matcher()
+func (w *shards) wanted(d *Document) (func(*dispatch.Record) (bool, error), error) {
+	f, err := d.Matcher()
 	if f == nil || err != nil {
 		return w.wantedHere(), err
 	}
 	also := w.wantedHere()
 	return func(r *dispatch.Record) (bool, error) {
-		ok, err := f.Match(&r.Record, filter.Origin{Topic: w.Definition.Topic, Partition: r.Partition, Offset: r.Offset})
+		ok, err := f.Match(&r.Record, filter.Origin{Topic: d.Topic, Partition: r.Partition, Offset: r.Offset})
 		if !ok || err != nil || also == nil {
 			return ok, err
 		}
@@ -134,20 +139,18 @@ func (w *shards) run(ctx context.Context, u *group.Unit, in []dispatch.Input, h 
 	if have.Checkpoint != nil {
 		from = have.Checkpoint.From
 	}
-	wanted, err := w.wanted()
+	d := w.Definition
+	terms, err := w.terms(d) // add brings those of now
 	if err != nil {
 		return err
 	}
-	d := w.Definition
 	s := shard.New(shard.Config{
 		Grant:      shard.Grant{Name: d.Name, Set: w.Set, Shard: u.Number(), Epoch: u.Epoch(), Run: u.Run(), Member: u.Member()},
 		Topics:     shard.Topics{Journal: w.Journal, Dead: w.Dead},
 		Checkpoint: shard.Checkpoint{From: from, Stored: func(ctx context.Context) (int64, error) { return w.Stored(ctx, u.Number()) }, Advanced: u.Advanced},
 		Takeover:   shard.Takeover{Heir: left != nil, Parents: w.parents},
-		Policy: shard.Policy{
-			Retry: w.Retry, DeadLetters: d.DeadLetters, Filter: wanted, OrderBy: w.opts.orderBy(d), AnswerTimeout: w.opts.HandlerTimeout,
-		},
-		Limits: shard.Limits{Own: w.limiter, Endpoint: w.opts.Target}, Handler: h, Logger: w.logger,
+		Policy:     shard.Policy{Terms: terms, OrderBy: w.opts.orderBy(d), AnswerTimeout: w.opts.HandlerTimeout},
+		Limits:     shard.Limits{Own: w.limiter, Endpoint: w.opts.Target}, Handler: h, Logger: w.logger,
 	})
 	leave := w.add(s, len(in))
 	if w.ending() || isClosed(w.last) && w.past(have.Checkpoint, in) {
@@ -177,7 +180,7 @@ func (w *shards) run(ctx context.Context, u *group.Unit, in []dispatch.Input, h 
 	return w.rest(ctx, u, err)
 }
 
-// add makes a shard of so many partitions follow pauses and limits until remove is called.
+// add makes a shard of so many partitions follow the definition until remove is called.
 func (w *shards) add(s *shard.Shard, partitions int) (remove func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -185,8 +188,7 @@ func (w *shards) add(s *shard.Shard, partitions int) (remove func()) {
 		w.runs = map[*shard.Shard]struct{}{}
 	}
 	w.runs[s] = struct{}{}
-	s.SetPaused(w.paused)
-	s.SetConcurrency(w.limits.Concurrency(s.Number()))
+	w.apply(s)
 	part := float64(partitions) / float64(w.partitions)
 	leave, leaveEndpoint := w.limiter.Join(s, part), w.opts.Target.Join(s, part)
 	return func() {
@@ -203,9 +205,20 @@ func (w *shards) add(s *shard.Shard, partitions int) (remove func()) {
 func (w *shards) heed(d *Document) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.paused, w.limits = d.Paused != nil, d.As(w.Definition.Set())
+	w.now = d.As(w.Definition.Set())
 	for s := range w.runs {
-		s.SetPaused(w.paused)
-		s.SetConcurrency(w.limits.Concurrency(s.Number()))
+		w.apply(s)
 	}
+}
+
+// apply makes a shard go by the definition of now; the caller holds mu.
+func (w *shards) apply(s *shard.Shard) {
+	s.SetPaused(w.now.Paused != nil)
+	s.SetConcurrency(w.now.Concurrency(s.Number()))
+	terms, err := w.terms(w.now)
+	if err != nil {
+		w.logger.Error("the filter of the subscription can't be used; its shards go on with the one they have", "subscription", w.now.Name, "error", err)
+		return
+	}
+	s.SetTerms(terms)
 }

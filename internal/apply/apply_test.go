@@ -187,6 +187,7 @@ subscriptions:
     attempts: 3
     retry-initial: 20ms
     retry-max: 4s
+    retry-after-max: 5s
     hold: 30ms
     dead-letters: drop
     filter: value.n > 1

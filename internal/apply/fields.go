@@ -17,6 +17,7 @@ type field[C any] struct {
 	name, expected string
 	read           func(c *C, text string) bool
 	show           func(c *C) string
+	copy           func(to, from *C)
 	secret         bool // what it has may hold a secret, and is shown without that
 }
 
@@ -49,6 +50,7 @@ func topicFields() []field[admin.TopicConfig] {
 				return err == nil && age >= 0 && age%time.Millisecond == 0
 			},
 			show: func(c *config) string { return (time.Duration(c.RetentionAgeMS) * time.Millisecond).String() },
+			copy: func(to, from *config) { to.RetentionAgeMS = from.RetentionAgeMS },
 		},
 		truth("retention-force", func(c *config) *bool { return &c.RetentionForce }),
 		{
@@ -58,6 +60,7 @@ func topicFields() []field[admin.TopicConfig] {
 				return TopicID.MatchString(text)
 			},
 			show: func(c *config) string { return c.ID },
+			copy: func(to, from *config) { to.ID = from.ID },
 		},
 	}
 }
@@ -74,6 +77,7 @@ func subscriptionFields() []field[admin.SubscriptionConfig] {
 		number("attempts", 1, func(c *config) *int { return &c.Retry.Attempts }),
 		duration("retry-initial", false, func(c *config) *time.Duration { return &c.Retry.Initial }),
 		duration("retry-max", false, func(c *config) *time.Duration { return &c.Retry.Max }),
+		duration("retry-after-max", false, func(c *config) *time.Duration { return &c.Retry.AfterMax }),
 		duration("hold", true, func(c *config) *time.Duration { return &c.Hold }),
 		text("dead-letters", "block, skip or drop", func(c *config) *string { return (*string)(&c.DeadLetters) }),
 		text("filter", "an expression", func(c *config) *string { return &c.Filter }),
@@ -87,6 +91,16 @@ func subscriptionFields() []field[admin.SubscriptionConfig] {
 }
 
 // number is a field of so much at least.
+// Copy sets one setting of a subscription, by the name that it has in a file and as a flag, to that of another
+// configuration.
+func Copy(to, from *admin.SubscriptionConfig, name string) {
+	for _, f := range subscriptionFields() {
+		if f.name == name {
+			f.copy(to, from)
+		}
+	}
+}
+
 func number[C any, N int | int64](name string, least N, at func(*C) *N) field[C] {
 	return field[C]{
 		name: name, expected: fmt.Sprintf("a number from %d on", least),
@@ -96,6 +110,7 @@ func number[C any, N int | int64](name string, least N, at func(*C) *N) field[C]
 			return err == nil && n >= int64(least) && int64(N(n)) == n
 		},
 		show: func(c *C) string { return fmt.Sprint(*at(c)) },
+		copy: func(to, from *C) { *at(to) = *at(from) },
 	}
 }
 
@@ -121,6 +136,7 @@ func truth[C any](name string, at func(*C) *bool) field[C] {
 			return text == "true" || text == "false"
 		},
 		show: func(c *C) string { return strconv.FormatBool(*at(c)) },
+		copy: func(to, from *C) { *at(to) = *at(from) },
 	}
 }
 
@@ -134,6 +150,7 @@ func text[C any](name, expected string, at func(*C) *string) field[C] {
 			return text != "" && (len(words) == 1 || slices.Contains(words, text))
 		},
 		show: func(c *C) string { return *at(c) },
+		copy: func(to, from *C) { *at(to) = *at(from) },
 	}
 }
 
@@ -159,5 +176,6 @@ func duration[C any](name string, off bool, at func(*C) *time.Duration) field[C]
 			}
 			return at(c).String()
 		},
+		copy: func(to, from *C) { *at(to) = *at(from) },
 	}
 }

@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/subscription"
 )
 
 // Store is what a file is applied to: an admin.Client.
@@ -21,7 +19,7 @@ type Store interface {
 	CreateTopic(ctx context.Context, name string, cfg admin.TopicConfig, opts *admin.CreateTopicOptions) error
 	AlterTopic(ctx context.Context, name string, r api.Retention, opts *admin.AlterTopicOptions) (*api.RetentionChange, error)
 	ListSubscriptions(ctx context.Context) ([]*api.Subscription, error)
-	LimitSubscription(ctx context.Context, name string, to api.Limits, opts *admin.LimitSubscriptionOptions) (*api.Subscription, error)
+	AlterSubscription(ctx context.Context, name string, change func(*admin.SubscriptionConfig) error, opts *admin.AlterSubscriptionOptions) (*api.Subscription, error)
 	CreateSubscription(ctx context.Context, name string, cfg admin.SubscriptionConfig) (*api.Subscription, error)
 }
 
@@ -200,64 +198,50 @@ func (p *Plan) alterTopic(ctx context.Context, c *Change, o *Object[admin.TopicC
 	return nil
 }
 
-// alterSubscription plans what becomes of a subscription that is there. Only its limits can be changed.
+// alterSubscription plans what becomes of a subscription that is there.
 func (p *Plan) alterSubscription(c *Change, o *Object[admin.SubscriptionConfig], d *api.Subscription) (errs []error) {
 	if d.Damaged != "" {
 		return []error{fmt.Errorf("%s: subscription %q can't be read (%s): %w", o.where(p.File, ""), o.Name, d.Damaged, fault.Conflict)}
 	}
-	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
-	have := admin.SubscriptionConfig{
-		Topic: d.Topic, Order: d.Order, From: d.From, DeadLetters: d.DeadLetters,
-		Retry:  admin.Retry{Initial: ms(d.Retry.InitialMS), Max: ms(d.Retry.MaxMS), Attempts: d.Retry.MaxAttempts},
-		Shards: d.Set().Shards, Filter: d.Filter, Hold: ms(d.Retry.HoldMS),
-	}
-	if e := d.Endpoint; e != nil {
-		have.Endpoint = admin.EndpointConfig{URL: e.URL, Timeout: ms(e.TimeoutMS), SecretFile: e.SecretFile, CloudEvents: e.CloudEvents}
-	}
-	var was, to api.Limits
-	if d.Limits != nil {
-		was = *d.Limits
-		have.Rate, have.Concurrency = was.Rate, was.Concurrency
-	}
-	for _, f := range differing(o, &have, subscriptionFields()) {
+	have, fields := admin.SubscriptionConfigOf(d), subscriptionFields()
+	want, different := have, differing(o, &have, fields)
+	for i := range different {
+		f := &different[i]
 		if f.From == "" {
 			f.From = "none"
 		}
+		conflict := func(text string) {
+			errs = append(errs, fmt.Errorf("%s: subscription %q has %s %s, %s: %w", o.where(p.File, f.Field), o.Name, f.Field, f.From, text, fault.Conflict))
+		}
 		switch f.Field {
-		case "rate":
-			to.Rate = bound(o.Config.Rate)
-			c.Fields = append(c.Fields, f)
-		case "concurrency":
-			to.Concurrency = bound(o.Config.Concurrency)
-			c.Fields = append(c.Fields, f)
 		case "shards":
-			errs = append(errs, fmt.Errorf("%s: subscription %q has %s shards, and a file changes no number of shards; use \"ringfence subscription reshard %s --shards %s\": %w",
-				o.where(p.File, f.Field), o.Name, f.From, o.Name, f.To, fault.Conflict))
+			conflict(fmt.Sprintf("and a file changes no number of shards; use \"ringfence subscription reshard %s --shards %s\"", o.Name, f.To))
+		case "from":
+			conflict(fmt.Sprintf("and has begun; use \"ringfence subscription reset %s --to %s\"", o.Name, f.To))
+		case "topic", "order":
+			conflict(fmt.Sprintf("which can't be changed to %s, as its progress and what is parked go by it; use another name", f.To))
 		default:
-			errs = append(errs, fmt.Errorf("%s: subscription %q has %s %s, which can't be changed to %s; use another name, or \"ringfence subscription delete %s\" first: %w",
-				o.where(p.File, f.Field), o.Name, f.Field, f.From, f.To, o.Name, fault.Conflict))
+			Copy(&want, &o.Config, f.Field)
 		}
 	}
-	errs = append(errs, p.limit(c, o, d, was, to))
-	if c.step == nil {
-		c.unchanged()
+	if len(errs) > 0 {
+		return errs
 	}
-	return errs
-}
-
-// limit plans a change of the limits of a subscription.
-func (p *Plan) limit(c *Change, o *Object[admin.SubscriptionConfig], d *api.Subscription, was, to api.Limits) error {
-	if to == (api.Limits{}) {
+	if len(different) == 0 {
+		c.unchanged()
 		return nil
 	}
-	if to.Concurrency > 0 {
-		limits := subscription.Limits(to)
-		if err := limits.CheckShards(o.Name, d.Set().Shards); err != nil {
-			return fmt.Errorf("%s: %w", o.where(p.File, "concurrency"), err)
-		}
+	if err := want.Validate(o.Name); err != nil {
+		return []error{fmt.Errorf("%s: %w", o.where(p.File, different[0].Field), err)}
 	}
-	c.Action, c.step = Alter, func(ctx context.Context) error {
-		_, err := p.store.LimitSubscription(ctx, o.Name, to, &admin.LimitSubscriptionOptions{ID: d.ID, From: &was})
+	c.Action, c.Fields, c.step = Alter, different, func(ctx context.Context) error {
+		_, err := p.store.AlterSubscription(ctx, o.Name, func(now *admin.SubscriptionConfig) error {
+			if *now != have {
+				return fmt.Errorf("another process changed it meanwhile; apply the file again: %w", fault.Conflict)
+			}
+			*now = want
+			return nil
+		}, &admin.AlterSubscriptionOptions{ID: d.ID})
 		return stillThere(err)
 	}
 	return nil
@@ -269,14 +253,6 @@ func stillThere(err error) error {
 		return fmt.Errorf("another process deleted it meanwhile: %v: %w", err, fault.Conflict) //nolint:errorlint // a conflict, and nothing else
 	}
 	return err
-}
-
-// bound is what Limit takes for a bound of a file, where 0 is none.
-func bound(n int) int {
-	if n == 0 {
-		return api.NoLimit
-	}
-	return n
 }
 
 func (c *Change) unchanged() { c.Action, c.Fields, c.Done = Unchanged, []Field{}, true }

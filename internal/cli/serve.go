@@ -17,6 +17,7 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/rest"
@@ -123,13 +124,13 @@ func endpointFlags(fl *pflag.FlagSet, e *admin.EndpointConfig) {
 	fl.BoolVar(&e.CloudEvents, "cloudevents", false, "make each request to the endpoint a CloudEvent 1.0 in binary mode")
 }
 
-// checkEndpoint looks at the flags of an endpoint, and at its file.
-func checkEndpoint(e *admin.EndpointConfig) error {
+// checkEndpoint looks at the flags of an endpoint, which may be there already, and at its file.
+func checkEndpoint(e *admin.EndpointConfig, there bool) error {
 	var errs []error
 	if e.URL != "" {
 		_, err := subscription.CheckURL(e.URL)
 		errs = append(errs, err)
-	} else if e.Timeout != 0 || e.SecretFile != "" || e.CloudEvents {
+	} else if !there && (e.Timeout != 0 || e.SecretFile != "" || e.CloudEvents) {
 		errs = append(errs, fmt.Errorf("--timeout, --secret-file and --cloudevents are of an endpoint: expected --endpoint: %w", fault.Invalid))
 	}
 	if e.SecretFile != "" {
@@ -142,45 +143,33 @@ func checkEndpoint(e *admin.EndpointConfig) error {
 	return errors.Join(errs...)
 }
 
-// deliverer is what delivers a subscription's records, to its endpoint unless another way is asked for; and what ends it.
-func (a *app) deliverer(ctx context.Context, rf *ringfence.Client, name string, f *consumeFlags, out *outbound, printed bool, opts *ringfence.SubscribeOptions, stop func(error)) (ringfence.Handler, func(), error) {
-	d, err := rf.Admin().GetSubscription(ctx, name)
-	if err != nil {
-		return nil, nil, err
+// runsCommand reports whether the flags have the records taken by a command, or printed: then nothing goes to the
+// endpoint of the subscription.
+func runsCommand(d *api.Subscription, f *consumeFlags, out *outbound, printed bool) (bool, error) {
+	if d.Endpoint != nil && f.exec == "" && !printed {
+		return false, nil
 	}
-	if d.Endpoint == nil || f.exec != "" || printed {
-		if out.used() {
-			why := fmt.Sprintf("subscription %q has none", name)
-			if d.Endpoint != nil {
-				why = "--exec and --print take the records in its place"
-			}
-			return nil, nil, fmt.Errorf("--allow-net, --token-file, --cloudevents, --cert-file, --ca-file, --endpoint-rate and --endpoint-concurrency are for the delivery to an endpoint, and nothing goes to one here, as %s: %w", why, fault.Invalid)
-		}
-		h, done := a.processor(f, stop)
-		return h, done, nil
+	if !out.used() {
+		return true, nil
 	}
+	why := fmt.Sprintf("subscription %q has none", d.Name)
+	if d.Endpoint != nil {
+		why = "--exec and --print take the records in its place"
+	}
+	return true, fmt.Errorf("--allow-net, --token-file, --cloudevents, --cert-file, --ca-file, --endpoint-rate and --endpoint-concurrency are for the delivery to an endpoint, and nothing goes to one here, as %s: %w", why, fault.Invalid)
+}
+
+// post delivers a subscription to its endpoint.
+func (a *app) post(ctx context.Context, rf *ringfence.Client, name string, out *outbound, opts *ringfence.SubscribeOptions) error {
 	cfg, err := out.config(a.logger())
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	e, err := push.For(rf, d, cfg)
-	if err != nil {
-		return nil, nil, err
-	}
-	opts.ID = d.ID // the next one of its name has another endpoint
 	limits, err := out.limits.parse()
-	var end func()
-	if err == nil {
-		opts.Target, end, err = push.Share(ctx, rf, d, limits, a.logger())
-	}
 	if err != nil {
-		e.Close()
-		return nil, nil, err
+		return err
 	}
-	return e.Deliver, func() {
-		end()
-		e.Close()
-	}, nil
+	return push.Run(ctx, rf, name, &push.ServeOptions{Config: cfg, Subscribe: *opts, Endpoints: limits})
 }
 
 // endpointLimits are the flags that bound what goes to one endpoint.

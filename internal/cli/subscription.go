@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"os/exec"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/dispatch"
-	"github.com/ringfence/ringfence/group"
 )
 
 func (a *app) subscriptionCommand() *cobra.Command {
@@ -27,52 +25,38 @@ only its key waits. A record that is given up becomes a dead letter, and its key
 until you redrive, edit, skip or discard it; then the rest of the key follows in order.`,
 		Aliases: []string{"subscriptions", "sub"},
 	}, subscriptionNames, a.subscriptionCreate(), listing(a, "List the subscriptions", (*admin.Client).ListSubscriptions, subscriptionTable), a.subscriptionDescribe(), a.subscriptionRun(), a.subscriptionPause(), a.subscriptionResume(),
-		a.subscriptionLimit(), a.subscriptionReshard(), a.subscriptionReset(), a.subscriptionDelete(), a.subscriptionWhy(), a.deadLetters())
+		a.subscriptionAlter(), a.subscriptionReshard(), a.subscriptionReset(), a.subscriptionDelete(), a.subscriptionWhy(), a.deadLetters())
 }
 
 func (a *app) subscriptionCreate() *cobra.Command {
 	var cfg admin.SubscriptionConfig
-	var order, policy, from string
+	var order, from string
 	cmd := &cobra.Command{
 		Use:   "create NAME --topic TOPIC",
-		Short: "Make a subscription; one that is there keeps its policy",
-		Long: `Make a subscription. An existing one of the same topic and order keeps its policy, and
-the settings that differ are named on stderr; one of another topic or order is a
-conflict (exit code 4).`,
+		Short: "Make a subscription; one that is there keeps its settings",
+		Long: `Make a subscription. An existing one of the same topic and order keeps its settings, and
+those that differ are named on stderr ("subscription alter" changes them); one of another
+topic or order is a conflict (exit code 4).`,
 		Example: `  ringfence subscription create billing --topic payments --attempts 5 --dead-letters block
   ringfence subscription create invoices --topic payments --endpoint https://api.example.com/in --secret-file /etc/ringfence/invoices`,
 	}
 	fl := cmd.Flags()
-	endpointFlags(fl, &cfg.Endpoint)
+	subscriptionSettings(cmd, &cfg)
 	fl.StringVar(&cfg.Topic, "topic", "", "`name` of the topic")
 	fl.StringVar(&order, "order", "key", "what is delivered in order: key (the records of a key), none, or function (the records for which a function of your Go program returns the same; only that program can deliver them)")
 	fl.StringVar(&from, "from", "earliest", "where it begins: earliest or latest")
 	fl.IntVar(&cfg.Shards, "shards", 0, "how many shards share the partitions of the topic (default: one for each)")
-	fl.IntVar(&cfg.Retry.Attempts, "attempts", 0, "after so many attempts a record is given up (default 10)")
-	fl.DurationVar(&cfg.Retry.Initial, "retry-initial", 0, "wait after the first failure of a record (default 1s)")
-	fl.DurationVar(&cfg.Retry.Max, "retry-max", 0, "longest wait between two tries (default 1m)")
-	fl.DurationVar(&cfg.Hold, "hold", 0, "how long a failing record is held in memory before it is parked (default 5s; 0: not at all)")
-	fl.StringVar(&cfg.Filter, "filter", "", "deliver only records that this `expression` is true of, such as 'headers.region == \"eu\" and value.amount > 100'")
-	limitFlags(fl, &cfg.Rate, &cfg.Concurrency)
-	fl.StringVar(&policy, "dead-letters", "block", "what a record that is given up does to its key: block it, skip the record, or drop the record for good")
 	_ = cmd.MarkFlagRequired("topic") // made just above
 	_ = cmd.RegisterFlagCompletionFunc("topic", a.offers(topicNames))
 	completeWith(cmd, "order", "key", "none")
 	completeWith(cmd, "from", "earliest", "latest")
-	completeWith(cmd, "dead-letters", "block", "skip", "drop")
-	bounded(fl, 1, math.MaxInt, "shards", "attempts")
-	bounded(fl, time.Millisecond, group.LongestTime, "retry-initial", "retry-max", "timeout")
+	bounded(fl, 1, math.MaxInt, "shards")
 	cmd.PreRunE = checked(func() error {
-		if fl.Changed("hold") && cfg.Hold == 0 {
-			cfg.Hold = -1 // 0 is the default
-		}
-		return checkEndpoint(&cfg.Endpoint)
+		settled(fl, &cfg)
+		return checkEndpoint(&cfg.Endpoint, false)
 	})
 	cmd.RunE = show(a, func(ctx context.Context, c *admin.Client, args []string) (*api.Subscription, error) {
 		cfg.Order = api.Order(order)
-		if fl.Changed("dead-letters") { // else it is not asked for
-			cfg.DeadLetters = api.DeadLetterPolicy(policy)
-		}
 		if fl.Changed("from") {
 			cfg.From = api.From(from)
 		}
@@ -183,10 +167,19 @@ owner at a time, and what is parked survives its owner.`,
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		working, stop := context.WithCancelCause(ctx)
 		defer stop(nil)
-		process, done, err := a.deliverer(ctx, rf, args[0], &f, &out, cmd.Flags().Changed("print"), &opts, stop)
+		d, err := rf.Admin().GetSubscription(ctx, args[0])
 		if err != nil {
 			return err
 		}
+		here, err := runsCommand(d, &f, &out, cmd.Flags().Changed("print"))
+		if err != nil {
+			return err
+		}
+		opts.ID = d.ID // the next one of its name is delivered in another way
+		if !here {
+			return a.post(ctx, rf, args[0], &out, &opts)
+		}
+		process, done := a.processor(&f, stop)
 		defer done()
 		err = rf.Subscribe(working, args[0], func(ctx context.Context, m *ringfence.Message) error {
 			err := process(ctx, m)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/admin"
@@ -38,40 +37,6 @@ func (a *app) subscriptionResume() *cobra.Command {
 			return c.ResumeSubscription(ctx, args[0])
 		}, func(r *report, d *api.Subscription) { r.line("subscription %s goes on", d.Name) }),
 	}
-}
-
-func limitFlags(fl *pflag.FlagSet, rate, concurrency *int) {
-	fl.IntVar(rate, "rate", 0, "how many attempts all members begin in a second, at most (0: no bound)")
-	fl.IntVar(concurrency, "concurrency", 0, "how many attempts all members have under way, at most; each shard has one at least (0: no bound)")
-}
-
-func (a *app) subscriptionLimit() *cobra.Command {
-	var to api.Limits
-	cmd := &cobra.Command{
-		Use:   "limit NAME [--rate N] [--concurrency N]",
-		Short: "Change how much of a subscription is delivered in a second, and at once",
-		Long: `Change how many attempts the members of a subscription begin together in a second, and
-how many they have under way at the same time. A bound that is not named stays as it
-is, and 0 ends a bound. Members follow within a second or so; attempts under way go on.
-A record that a limit holds back loses no attempt.`,
-		Example: `  ringfence subscription limit billing --rate 100
-  ringfence subscription limit billing --rate 0 --concurrency 32`,
-	}
-	fl := cmd.Flags()
-	limitFlags(fl, &to.Rate, &to.Concurrency)
-	cmd.MarkFlagsOneRequired("rate", "concurrency")
-	cmd.PreRunE = checked(func() error {
-		for name, n := range map[string]*int{"rate": &to.Rate, "concurrency": &to.Concurrency} {
-			if fl.Changed(name) && *n == 0 {
-				*n = api.NoLimit
-			}
-		}
-		return nil
-	})
-	cmd.RunE = show(a, func(ctx context.Context, c *admin.Client, args []string) (*api.Subscription, error) {
-		return c.LimitSubscription(ctx, args[0], to, nil)
-	}, func(r *report, d *api.Subscription) { r.line("subscription %s delivers %s", d.Name, limitText(d)) })
-	return cmd
 }
 
 func (a *app) subscriptionReshard() *cobra.Command {

@@ -15,7 +15,6 @@ type Config struct {
 	From   int64 // where the journal is read from: that of the stored checkpoint
 	Now    int64 // Unix milliseconds; see State.Clock
 
-	MaxAttempts int         // 0: no end
 	MaxPause    int64       // bounds the milliseconds before an attempt; 0: no bound
 	DeadLetters DeadLetters // zero: Block
 	Batch       int         // records appended at once; default 256
@@ -148,6 +147,11 @@ func sooner(due, by int64) int64 { return min(due, max(0, due-by)) }
 // SetPaused sets whether no parked record may be delivered.
 func (s *State) SetPaused(paused bool) { s.paused = paused }
 
+// SetPolicy changes what becomes of a record that is given up from then on, and the longest pause.
+func (s *State) SetPolicy(d DeadLetters, maxPause int64) {
+	s.cfg.DeadLetters, s.cfg.MaxPause = d, maxPause
+}
+
 // End is where the journal is to be read on.
 func (s *State) End() int64 { return s.end }
 
@@ -254,8 +258,8 @@ func (s *State) count(place int64, r *Record) {
 	case Ends:
 		s.cut(r.ID.Origin)
 	case Try:
-		if made := s.made(r); it != nil && it.id() == r.ID && !it.dead && made >= it.attempts {
-			it.attempts, it.due, it.since, it.answer = made, s.clamp(r), r.Since, s.shared(r.Answer)
+		if n := made(r); it != nil && it.id() == r.ID && !it.dead && n >= it.attempts {
+			it.attempts, it.due, it.since, it.answer = n, s.clamp(r), r.Since, s.shared(r.Answer)
 			s.refresh(it.state)
 		}
 	case Done:
@@ -330,7 +334,7 @@ func (s *State) keep(place int64, r *Record) {
 		l.remove(it)
 	}
 	it.round, it.place, it.dead, it.timestamp = int32(r.ID.Round), place, r.Kind == Dead, r.Timestamp
-	it.attempts, it.since, it.due, it.answer = max(it.attempts, s.made(r)), r.Since, s.clamp(r), s.shared(r.Answer)
+	it.attempts, it.since, it.due, it.answer = max(it.attempts, made(r)), r.Since, s.clamp(r), s.shared(r.Answer)
 	it.blocking, it.copy, it.reason = r.Blocking, r.Copy, r.Reason
 	if it.dead && !it.blocking {
 		l.aside++
@@ -350,15 +354,9 @@ func (s *State) clamp(r *Record) int64 {
 	return min(due, s.cfg.Now+max(0, r.Due-r.At))
 }
 
-// made is how many attempts were made at r, at most so many that another one can be counted. A record
-// that was given up behind others of its key gets one beyond its policy.
-func (s *State) made(r *Record) int32 {
-	most := MaxAttempts - 1
-	if s.cfg.MaxAttempts > 0 {
-		most = min(most, s.cfg.MaxAttempts+1)
-	}
-	return int32(min(r.Attempts, most))
-}
+// made is how many attempts were made at r, at most so many that another one can be counted. The policy does not
+// bound it: that may change, and owner and heir have to count alike.
+func made(r *Record) int32 { return int32(min(r.Attempts, MaxAttempts-1)) }
 
 // landed finishes what was written with our records up to seq, which were read back.
 func (s *State) landed(seq uint64) {

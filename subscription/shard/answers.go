@@ -23,8 +23,7 @@ func (permanentError) Permanent() bool { return true }
 // Unwrap serves errors.Is.
 func (e permanentError) Unwrap() error { return e.error }
 
-// RetryAfter marks an error with the time until the next attempt: a day at most, or the longest pause of
-// the policy, if that is longer.
+// RetryAfter marks an error with the time until the next attempt: at most as long as the policy lets an answer ask for.
 func RetryAfter(err error, d time.Duration) error {
 	if err == nil {
 		err = errors.New("try again later")

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ringfence/ringfence/dispatch"
 )
 
 type down struct{ wait time.Duration }
@@ -195,6 +197,8 @@ type counter struct {
 func (*counter) Pause()    {}
 func (*counter) Resume()   {}
 func (*counter) Limit(int) {}
+
+func (*counter) SetRetry(dispatch.Retry) {}
 
 func (c *counter) TryOne() bool {
 	c.asked = append(c.asked, time.Since(c.since))

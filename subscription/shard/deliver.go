@@ -91,7 +91,7 @@ func (s *Shard) judged(ctx context.Context, p *permit, r *dispatch.Record, err e
 	}
 	out := spared{error: err}
 	if v.tries > 0 {
-		out.pause = s.cfg.Retry.Next(r.Attempt-1+v.tries, 0, err).Pause
+		out.pause = s.terms.Load().Retry.Next(r.Attempt-1+v.tries, 0, err).Pause
 	}
 	return out
 }

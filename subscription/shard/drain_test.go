@@ -13,10 +13,11 @@ import (
 // idleEngine has no main records.
 type idleEngine struct{}
 
-func (idleEngine) Pause()       {}
-func (idleEngine) Resume()      {}
-func (idleEngine) TryOne() bool { return false }
-func (idleEngine) Limit(int)    {}
+func (idleEngine) Pause()                  {}
+func (idleEngine) Resume()                 {}
+func (idleEngine) TryOne() bool            { return false }
+func (idleEngine) Limit(int)               {}
+func (idleEngine) SetRetry(dispatch.Retry) {}
 
 // The next owner begins once a drain is over, so an attempt that the drain does not wait for would be made beside
 // those of the next owner.

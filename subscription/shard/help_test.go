@@ -53,7 +53,7 @@ func beginIn(t *testing.T, log *commitlog.Log, retry dispatch.Retry, limits *Lim
 	t.Helper()
 	s := New(Config{
 		Grant: Grant{Name: "billing", Set: "k3m9q2xt", Epoch: 1}, Topics: Topics{newTopic(t, log, "journal"), newTopic(t, log, "dead")},
-		Policy: Policy{Retry: retry}, Limits: Limits{Own: limits}, Handler: h,
+		Policy: Policy{Terms: Terms{Retry: retry}}, Limits: Limits{Own: limits}, Handler: h,
 	})
 	ctx, stop := context.WithCancel(t.Context())
 	over := make(chan error, 1)

@@ -79,7 +79,7 @@ func (j *Journals) state(ctx context.Context, shard int) (*core.State, error) {
 // stateAt reads what counted when the journal ended at b.Next.
 func (j *Journals) stateAt(ctx context.Context, shard int, b commitlog.Bounds) (*core.State, error) {
 	st := core.New(core.Config{
-		Set: j.Set, From: b.First, Now: time.Now().UnixMilli(), MaxAttempts: j.Retry.MaxAttempts, MaxPause: j.Retry.Longest().Milliseconds(),
+		Set: j.Set, From: b.First, Now: time.Now().UnixMilli(), MaxPause: j.Retry.Longest().Milliseconds(),
 	})
 	foreign := Foreign{Shard: shard}
 	err := scan(ctx, j.Journal, shard, b, func(rec *commitlog.Record) {

@@ -219,7 +219,7 @@ func TestAParkedRecordThatDoesNotBeginLeavesItsTokensToOthers(t *testing.T) {
 			return s.parked(t.Context(), r, 0, p)
 		},
 		"as the filter can't be computed": func(t *testing.T, s *Shard, r *dispatch.Record, p permit) error {
-			s.cfg.Filter = func(*dispatch.Record) (bool, error) { return false, errors.New("no number") }
+			s.SetTerms(Terms{Retry: s.cfg.Retry, Filter: func(*dispatch.Record) (bool, error) { return false, errors.New("no number") }})
 			return s.parked(t.Context(), r, 0, p)
 		},
 	} {

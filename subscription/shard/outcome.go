@@ -42,7 +42,7 @@ func (s *Shard) attempted(ctx context.Context, d core.Deliver, err error) {
 	}
 	o := core.Outcome{Done: err == nil, Now: now.UnixMilli()}
 	if err != nil {
-		next := s.cfg.Retry.Next(d.Attempt, now.Sub(time.UnixMilli(d.Since)), err)
+		next := s.terms.Load().Retry.Next(d.Attempt, now.Sub(time.UnixMilli(d.Since)), err)
 		o.Answer, o.Due, o.GiveUp = err.Error(), now.Add(next.Pause).UnixMilli(), givenUp[next.Why]
 	}
 	if o.GiveUp != 0 {

@@ -1,11 +1,14 @@
 package shard
 
+import "github.com/ringfence/ringfence/dispatch"
+
 // Engine delivers the main records of a shard.
 type Engine interface {
 	Pause()
 	Resume()
 	TryOne() bool
 	Limit(atOnce int) // 0: as it is set up
+	SetRetry(r dispatch.Retry)
 }
 
 // pauses are the reasons why nothing is delivered.
@@ -24,6 +27,7 @@ func (s *Shard) Uses(e Engine) {
 	defer s.mu.Unlock()
 	s.engine = e
 	e.Limit(int(s.slots.most.Load()))
+	e.SetRetry(s.terms.Load().Retry)
 	if s.paused != 0 {
 		e.Pause()
 	}

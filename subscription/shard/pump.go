@@ -77,8 +77,8 @@ func (s *Shard) takeDue(p permit) (found bool) {
 	return found
 }
 
-// attempt delivers one parked record. A redriven or edited one is delivered because an operator decided so; of the
-// others the filter was true, or could not be computed.
+// attempt delivers one parked record, or finishes it undelivered when the filter is false of it by now. A redriven or
+// edited one is delivered because an operator decided so, whatever the filter says.
 func (s *Shard) attempt(ctx context.Context, h handout) {
 	d := h.Deliver
 	asked, err := false, errExited
@@ -110,7 +110,14 @@ var errExited = errors.New("the handler ended its goroutine (runtime.Goexit)")
 
 // parked delivers a parked record if it may be delivered now.
 func (s *Shard) parked(ctx context.Context, r *dispatch.Record, round int, p permit) error {
-	if err := s.timely(r, round); err != nil {
+	wanted, err := true, error(nil)
+	if round == 0 {
+		wanted, err = s.wanted(r)
+	}
+	if err == nil && wanted {
+		err = s.timely(r, round)
+	}
+	if err != nil || !wanted {
 		p.release()
 		return err
 	}
@@ -119,17 +126,12 @@ func (s *Shard) parked(ctx context.Context, r *dispatch.Record, round int, p per
 
 // timely returns why a parked record may not be delivered now.
 func (s *Shard) timely(r *dispatch.Record, round int) error {
-	if round == 0 {
-		if _, err := s.wanted(r); err != nil {
-			return err
-		}
-	}
 	now := s.now()
 	switch at, err := notBefore(&r.Record, func() time.Time { return now }); {
 	case err != nil && round == 0:
 		return err
 	case !at.IsZero():
-		return spared{errEarly, min(at.Sub(now), s.cfg.Retry.Longest())}
+		return spared{errEarly, min(at.Sub(now), s.terms.Load().Retry.Longest())}
 	}
 	return nil
 }

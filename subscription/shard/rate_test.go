@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/ringfence/ringfence/dispatch"
 )
 
 // greedy is a process that begins attempts whenever it may.
@@ -54,10 +56,11 @@ type eager struct {
 	may chan bool
 }
 
-func (e *eager) Pause()     { e.may <- false }
-func (e *eager) Resume()    { e.may <- true }
-func (*eager) Limit(int)    {}
-func (*eager) TryOne() bool { return false }
+func (e *eager) Pause()                { e.may <- false }
+func (e *eager) Resume()               { e.may <- true }
+func (*eager) Limit(int)               {}
+func (*eager) SetRetry(dispatch.Retry) {}
+func (*eager) TryOne() bool            { return false }
 
 func (e *eager) run(s *Shard, over chan struct{}) {
 	may := true

@@ -62,11 +62,16 @@ type Takeover struct {
 
 // Policy is what a definition says of its deliveries, and its member.
 type Policy struct {
-	Retry         dispatch.Retry
-	DeadLetters   core.DeadLetters                     // what becomes of a record that is given up
-	Filter        func(*dispatch.Record) (bool, error) // a record that it is false of is finished undelivered; nil: none is
-	OrderBy       func(key []byte) []byte              // as in its engine; nil: the key
-	AnswerTimeout time.Duration                        // bounds the wait for an answer to a parked record; then the shard is given up. 0: for ever
+	Terms
+	OrderBy       func(key []byte) []byte // as in its engine; nil: the key
+	AnswerTimeout time.Duration           // bounds the wait for an answer to a parked record; then the shard is given up. 0: for ever
+}
+
+// Terms are the part of a Policy that changes while the shard is at work, see SetTerms.
+type Terms struct {
+	Retry       dispatch.Retry
+	DeadLetters core.DeadLetters                     // what becomes of a record that is given up
+	Filter      func(*dispatch.Record) (bool, error) // a record that it is false of is finished undelivered; nil: none is
 }
 
 // Limits are the limiters of the subscription and of its endpoint; nil: none.
@@ -76,10 +81,11 @@ type Limits struct{ Own, Endpoint *Limiter }
 type Shard struct {
 	cfg     Config
 	log     *slog.Logger
-	started chan struct{}     // what earlier owners left is known
-	over    chan struct{}     // Run is at its end
-	adopted chan struct{}     // what an earlier set left is in its journal
-	left    []*Left           // what the earlier set left; set before it is asked for
+	started chan struct{} // what earlier owners left is known
+	over    chan struct{} // Run is at its end
+	adopted chan struct{} // what an earlier set left is in its journal
+	left    []*Left       // what the earlier set left; set before it is asked for
+	terms   atomic.Pointer[Terms]
 	empty   atomic.Bool       // nothing is parked: every record may be delivered at once
 	wake    chan struct{}     // the pump looks again
 	batches chan []core.Entry // at most one
@@ -116,18 +122,20 @@ func New(c Config) *Shard {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Shard{
+	s := &Shard{
 		cfg: c, log: c.Logger.With("subscription", c.Name, "shard", c.Shard),
 		useless: make(chan struct{}, 1), trimmed: c.From,
 		started: make(chan struct{}), over: make(chan struct{}), adopted: make(chan struct{}), wake: make(chan struct{}, 1),
 		batches: make(chan []core.Entry, 1), writing: make(chan struct{}, 1),
 		st: core.New(core.Config{
 			Set: c.Set, Member: c.Member, From: c.From, Now: time.Now().UnixMilli(),
-			Tenure:      core.Tenure{Epoch: c.Epoch, Run: c.Run, Token: rand.Uint64()},
-			MaxAttempts: c.Retry.MaxAttempts, MaxPause: c.Retry.Longest().Milliseconds(), DeadLetters: c.DeadLetters, Heir: c.Heir,
+			Tenure:   core.Tenure{Epoch: c.Epoch, Run: c.Run, Token: rand.Uint64()},
+			MaxPause: c.Retry.Longest().Milliseconds(), DeadLetters: c.DeadLetters, Heir: c.Heir,
 		}),
 		pending: map[core.Origin]*parking{},
 	}
+	s.terms.Store(&c.Terms)
+	return s
 }
 
 const (

@@ -53,7 +53,7 @@ func (j *Journals) Await(ctx context.Context, shard int, from int64) (*Left, err
 		from = b.First // as an owner of it would begin
 	}
 	st := core.New(core.Config{
-		Set: j.Set, From: from, Now: time.Now().UnixMilli(), MaxAttempts: j.Retry.MaxAttempts, MaxPause: j.Retry.Longest().Milliseconds(),
+		Set: j.Set, From: from, Now: time.Now().UnixMilli(), MaxPause: j.Retry.Longest().Milliseconds(),
 	})
 	var buf []commitlog.Record
 	for at := from; ; {

@@ -68,8 +68,8 @@ func (w *shard) newNode(why string) *node {
 	n.tenure = core.Tenure{Epoch: n.epoch, Run: n.run, Token: w.rnd.Uint64()}
 	n.st = core.New(core.Config{
 		Set: set, Tenure: n.tenure, Member: "m", From: from, Now: w.now,
-		Heir:        n.start == nil && len(w.parents) > 0,
-		MaxAttempts: maxAttempts, MaxPause: 20, DeadLetters: w.policy, Batch: 1 + w.rnd.IntN(3), Tidy: 1 + w.rnd.Int64N(16),
+		Heir:     n.start == nil && len(w.parents) > 0,
+		MaxPause: 20, DeadLetters: w.policy, Batch: 1 + w.rnd.IntN(3), Tidy: 1 + w.rnd.Int64N(16),
 	})
 	n.follow()
 	w.nodes = append(w.nodes, n)

@@ -300,7 +300,7 @@ func TestAnOrderForOneLifeIsNotCarriedOutInTheNext(t *testing.T) {
 		order  func(*ringfence.Client) error
 	}{
 		"a limit": {subscription, func(rf *ringfence.Client) error {
-			_, err := rf.Admin().LimitSubscription(t.Context(), "billing", api.Limits{Rate: 7}, nil)
+			_, err := limit(t, rf, "billing", api.Limits{Rate: 7})
 			return err
 		}},
 		"a pause": {subscription, func(rf *ringfence.Client) error {

@@ -105,7 +105,7 @@ func TestTheMembersShareTheRateOfASubscription(t *testing.T) {
 		begun, _ = c.since()
 		within(t, "while the shards turn", begun["a"], 850, 1011)
 
-		_, err = rf.Admin().LimitSubscription(t.Context(), "billing", api.Limits{Rate: 10}, nil)
+		_, err = limit(t, rf, "billing", api.Limits{Rate: 10})
 		must(t, err)
 		time.Sleep(2 * time.Second)
 		c.since()
@@ -113,7 +113,7 @@ func TestTheMembersShareTheRateOfASubscription(t *testing.T) {
 		begun, _ = c.since()
 		within(t, "at a tenth of it", begun["a"], 90, 102)
 
-		d, err := rf.Admin().LimitSubscription(t.Context(), "billing", api.Limits{Rate: api.NoLimit}, nil)
+		d, err := limit(t, rf, "billing", api.Limits{Rate: noLimit})
 		must(t, err)
 		if d.Limits != nil {
 			t.Errorf("the limits are %+v", d.Limits)
@@ -130,11 +130,30 @@ func TestTheMembersShareTheRateOfASubscription(t *testing.T) {
 	})
 }
 
+const noLimit = -1
+
+// limit changes the limits that are named; noLimit ends one.
+func limit(t *testing.T, rf *ringfence.Client, name string, to api.Limits) (*api.Subscription, error) {
+	t.Helper()
+	return rf.Admin().AlterSubscription(t.Context(), name, func(c *admin.SubscriptionConfig) error {
+		for at, n := range map[*int]int{&c.Rate: to.Rate, &c.Concurrency: to.Concurrency} {
+			switch n {
+			case 0:
+			case noLimit:
+				*at = 0
+			default:
+				*at = n
+			}
+		}
+		return nil
+	}, nil)
+}
+
 func TestLimitsThatCannotBeAreRefusedWithWhatToDo(t *testing.T) {
 	t.Parallel()
 	rf := newSubscription(t, admin.SubscriptionConfig{Rate: 7, Concurrency: 2})
 	for _, l := range []api.Limits{{Rate: -2}, {Rate: 10_000_001}, {Concurrency: -7}, {Concurrency: 1}, {Concurrency: 1<<20 + 1}} {
-		if _, err := rf.Admin().LimitSubscription(t.Context(), "billing", l, nil); !errors.Is(err, ringfence.ErrInvalid) {
+		if _, err := limit(t, rf, "billing", l); !errors.Is(err, ringfence.ErrInvalid) {
 			t.Errorf("%+v: %v", l, err)
 		}
 		cfg := admin.SubscriptionConfig{Topic: "orders", Rate: l.Rate, Concurrency: l.Concurrency}
@@ -142,7 +161,7 @@ func TestLimitsThatCannotBeAreRefusedWithWhatToDo(t *testing.T) {
 			t.Errorf("made with %+v: %v", l, err)
 		}
 	}
-	_, err := rf.Admin().LimitSubscription(t.Context(), "nowhere", api.Limits{Rate: 1}, nil)
+	_, err := limit(t, rf, "nowhere", api.Limits{Rate: 1})
 	if !errors.Is(err, ringfence.ErrNotFound) {
 		t.Errorf("of none: %v", err)
 	}
@@ -222,13 +241,13 @@ func TestTheMembersShareTheConcurrencyOfASubscription(t *testing.T) {
 		}
 		measure("as it was made", 20)
 		for _, l := range []api.Limits{{Concurrency: 9}, {Concurrency: 64}, {Rate: 5000}, {Concurrency: 8}} {
-			_, err := rf.Admin().LimitSubscription(t.Context(), "billing", l, nil)
+			_, err := limit(t, rf, "billing", l)
 			must(t, err)
 			if l.Concurrency > 0 {
 				measure(fmt.Sprint(l), l.Concurrency)
 			}
 		}
-		_, err := rf.Admin().LimitSubscription(t.Context(), "billing", api.Limits{Concurrency: api.NoLimit}, nil)
+		_, err := limit(t, rf, "billing", api.Limits{Concurrency: noLimit})
 		must(t, err)
 		time.Sleep(time.Second)
 		if _, got := c.since(); got < 100 {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -38,13 +40,8 @@ func here(t *testing.T, rf *ringfence.Client, name string) *api.EndpointPart {
 // sharing delivers one subscription until the test ends.
 func sharing(t *testing.T, rf *ringfence.Client, d *api.Subscription, limits map[string]push.Limits, log *slog.Logger) {
 	t.Helper()
-	e, err := push.For(rf, d, push.Config{AllowNet: loopback})
-	must(t, err)
-	target, end, err := push.Share(t.Context(), rf, d, limits, log)
-	must(t, err)
 	runs(t, func(ctx context.Context) error {
-		defer end()
-		return rf.Subscribe(ctx, d.Name, e.Deliver, &ringfence.SubscribeOptions{Target: target})
+		return push.Run(ctx, rf, d.Name, &push.ServeOptions{Config: push.Config{AllowNet: loopback, Logger: log}, Endpoints: limits})
 	})
 }
 
@@ -83,19 +80,12 @@ func TestWhoDeliversOneSubscriptionHasItsPartOfTheEndpoint(t *testing.T) {
 	eventually(t, "all of it as the other subscription is gone", func() bool { p := here(t, rf, "a"); return p != nil && *p == want })
 }
 
-func TestAShareOfNoLimitsIsNone(t *testing.T) {
+func TestRunRefusesLimitsOfAURLWithAPath(t *testing.T) {
 	t.Parallel()
 	rf := client(t)
 	must(t, rf.EnsureTopic(t.Context(), "payments", ringfence.TopicConfig{Partitions: 1}))
 	subscribed(t, rf, "a", "https://example.com/in")
-	d, err := rf.Admin().GetSubscription(t.Context(), "a")
-	must(t, err)
-	target, end, err := push.Share(t.Context(), rf, d, map[string]push.Limits{"https://example.com:8443": {Rate: 1}}, slog.New(slog.DiscardHandler))
-	if must(t, err); target != nil {
-		t.Error("the limits of another endpoint are heeded")
-	}
-	end()
-	if _, _, err := push.Share(t.Context(), rf, d, map[string]push.Limits{"https://example.com/in": {Rate: 1}}, nil); !errors.Is(err, fault.Invalid) {
+	if err := push.Run(t.Context(), rf, "a", &push.ServeOptions{Endpoints: map[string]push.Limits{"https://example.com/in": {Rate: 1}}}); !errors.Is(err, fault.Invalid) {
 		t.Errorf("limits of a URL with a path: %v", err)
 	}
 }
@@ -139,8 +129,8 @@ func TestADefinitionThatCanNotBeReadGivesNobodyItsPart(t *testing.T) {
 	}
 }
 
-// Nobody needs to give a logger, as with Serve.
-func TestAShareWithoutALoggerOutlivesDefinitionsThatCanNotBeRead(t *testing.T) {
+// No logger is needed, as with Serve.
+func TestRunWithoutALoggerOutlivesDefinitionsThatCanNotBeRead(t *testing.T) {
 	t.Parallel()
 	rf, reg := blindable(t)
 	var in inbox
@@ -148,14 +138,53 @@ func TestAShareWithoutALoggerOutlivesDefinitionsThatCanNotBeRead(t *testing.T) {
 	subscribed(t, rf, "a", at)
 	d, err := rf.Admin().GetSubscription(t.Context(), "a")
 	must(t, err)
-	target, end, err := push.Share(t.Context(), rf, d, map[string]push.Limits{at: {Rate: 1000}}, nil)
-	must(t, err)
-	if target == nil {
-		t.Error("there is no part of the limits")
-	}
+	sharing(t, rf, d, map[string]push.Limits{at: {Rate: 1000}}, nil)
+	eventually(t, "its part of the limits", func() bool { return here(t, rf, "a") != nil })
 	reg.blind.Store(true)
 	_, err = rf.Admin().PauseSubscription(t.Context(), "a", nil) // a change, which it looks at
 	must(t, err)
 	eventually(t, "a look that is refused", func() bool { return reg.refused.Load() > 0 })
-	end()
+}
+
+// Both a daemon and a process that delivers one subscription go on with the endpoint that the definition has by now:
+// what failed at the old one comes to the new one, in order.
+func TestAnAlteredEndpointGetsWhatTheOldOneRefuses(t *testing.T) {
+	t.Parallel()
+	for name, deliver := range map[string]func(*testing.T, *ringfence.Client){
+		"serve": func(t *testing.T, rf *ringfence.Client) { t.Helper(); daemon(t, rf) },
+		"run": func(t *testing.T, rf *ringfence.Client) {
+			t.Helper()
+			d, err := rf.Admin().GetSubscription(t.Context(), "billing")
+			must(t, err)
+			sharing(t, rf, d, nil, nil)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rf := client(t)
+			must(t, rf.EnsureTopic(t.Context(), "payments", ringfence.TopicConfig{Partitions: 2}))
+			var old, in inbox
+			old.set(func(_, value string) int {
+				if value == "2" {
+					return http.StatusInternalServerError
+				}
+				return 0
+			})
+			subscribed(t, rf, "billing", receiver(t, old.ServeHTTP))
+			deliver(t, rf)
+			produce(t, rf, "payments", "k", "1", "2", "3")
+			produce(t, rf, "payments", "other", "1")
+			eventually(t, "what the old one takes", func() bool { return len(old.has("billing/k"))+len(old.has("billing/other")) == 2 })
+			at := receiver(t, in.ServeHTTP)
+			_, err := rf.Admin().AlterSubscription(t.Context(), "billing", func(c *admin.SubscriptionConfig) error {
+				c.Endpoint.URL, c.Endpoint.Timeout = at, time.Second
+				return nil
+			}, nil)
+			must(t, err)
+			eventually(t, "the rest at the new one", func() bool { return len(in.has("billing/k")) == 2 })
+			if got := in.has("billing/k"); !slices.Equal(got, []string{"2", "3"}) {
+				t.Errorf("they came as %q", got)
+			}
+		})
+	}
 }
