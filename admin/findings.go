@@ -108,9 +108,9 @@ func (s *survey) ofUnits(of *subject, g *api.Group) (all []api.Finding) {
 			switch {
 			case p.Damaged != "":
 				all = append(all, s.finding(of, api.Critical, api.FoundDamage, "", of.at(p, "WHERE"), "%s is damaged at its checkpoint: %s", place(p), p.Damaged))
-			case p.Checkpoint >= 0 && p.First > p.Checkpoint:
+			case p.Dropped > 0:
 				all = append(all, s.finding(of, api.Critical, api.FoundDropped, "", of.at(p, fmt.Sprint(p.First)),
-					"the log dropped offsets %d to %d of %s before they were processed; nothing is read there before a seek", p.Checkpoint, p.First-1, place(p)))
+					"retention took %s below offset %d of %s before they were processed; nothing is read there before a seek", spell.Plural(p.Dropped, "record"), p.First, place(p)))
 			}
 		}
 	}

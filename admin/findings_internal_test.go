@@ -34,7 +34,7 @@ func TestStatusFindsWhatIsWrongWithAGroup(t *testing.T) {
 		"paused":                       {func(g *api.Group) { g.Paused, g.PausedBy = true, "ann@host" }, api.FoundPaused, api.Warning, "ringfence group resume g"},
 		"partly paused":                {func(g *api.Group) { g.Units[0].Paused, g.Units[0].Phase = true, api.Paused }, api.FoundPaused, api.Warning, "ringfence group resume g"},
 		"damaged":                      {func(g *api.Group) { g.Units[0].Positions[0].Damaged = "torn" }, api.FoundDamage, api.Critical, "ringfence group seek g --to WHERE --partition 0"},
-		"dropped":                      {func(g *api.Group) { g.Units[0].Positions[0].First = 9 }, api.FoundDropped, api.Critical, "ringfence group seek g --to 9 --partition 0"},
+		"dropped":                      {func(g *api.Group) { g.Units[0].Positions[0].First, g.Units[0].Positions[0].Dropped = 9, 4 }, api.FoundDropped, api.Critical, "ringfence group seek g --to 9 --partition 0"},
 		"other version":                {func(g *api.Group) { g.Members[0].Unreadable = true }, api.FoundMember, api.Warning, ""},
 		"long behind":                  {func(g *api.Group) { g.OldestMS = behindAfter.Milliseconds() }, api.FoundBehind, api.Warning, "ringfence top g"},
 	} {

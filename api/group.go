@@ -14,6 +14,7 @@ type Group struct {
 	Assignment Assignment `json:"assignment"`        // why the units are where they are
 	Units      []Unit     `json:"units,omitempty"`   // DescribeGroup only
 	Lag        int64      `json:"lag"`               // records that are not processed, over all units; DescribeGroup only
+	Dropped    int64      `json:"dropped,omitempty"` // records that retention took before the group processed them, over all units; DescribeGroup only
 	Later      int64      `json:"later,omitempty"`   // of them in storage topics that the group of a subscription does not read yet
 	OldestMS   int64      `json:"oldest_ms"`         // age of the oldest record that is not processed; 0: none; DescribeGroup only
 	Damaged    string     `json:"damaged,omitempty"` // why the group can't be read; then only the name is known
@@ -53,7 +54,8 @@ type Unit struct {
 	Why        string      `json:"why"`              // why the owner has it
 	Positions  []Position  `json:"positions"`
 	Lag        int64       `json:"lag"`
-	OldestMS   int64       `json:"oldest_ms"` // age of the oldest record that is not processed; 0: none
+	Dropped    int64       `json:"dropped,omitempty"` // records that retention took before they were processed
+	OldestMS   int64       `json:"oldest_ms"`         // age of the oldest record that is not processed; 0: none
 	Paused     bool        `json:"paused,omitempty"`
 	Deliveries *Deliveries `json:"deliveries,omitempty"` // of a shard, as its owner stored it; nil: no owner, or nothing stored
 }
@@ -82,6 +84,7 @@ type Position struct {
 	First      int64  `json:"first"`      // lowest offset that is kept
 	Next       int64  `json:"next"`       // end of the partition
 	Lag        int64  `json:"lag"`
+	Dropped    int64  `json:"dropped,omitempty"` // records from the checkpoint to First that retention took before they were processed
 	OldestMS   int64  `json:"oldest_ms"`         // age of the record at the checkpoint; 0: none
 	Damaged    string `json:"damaged,omitempty"` // what is wrong with the checkpoint or the record there, and where to seek
 }

@@ -39,7 +39,7 @@ func (l Layout) Describe(ctx context.Context, reg *registry.Registry, name strin
 			continue
 		}
 		status := d.Unit(i)
-		u, err := unitInfo(ctx, t, inputs, &status, info.Members, now)
+		u, err := unitInfo(ctx, t, name, inputs, &status, info.Members, now)
 		if err != nil && t.IsRetired(ctx, inputs[0].Storage, err) {
 			return l.Describe(ctx, reg, name, current)
 		}
@@ -48,6 +48,7 @@ func (l Layout) Describe(ctx context.Context, reg *registry.Registry, name strin
 		}
 		info.Units = append(info.Units, u)
 		info.Lag += u.Lag
+		info.Dropped += u.Dropped
 		info.OldestMS = max(info.OldestMS, u.OldestMS)
 	}
 	tellWaiting(layout, info.Units)
@@ -124,7 +125,7 @@ func stateOf(d *group.Description) string {
 // alive reports whether a unit in that phase has a live owner.
 func alive(p api.Phase) bool { return p == api.Owned || p == api.Moving || p == api.Paused }
 
-func unitInfo(ctx context.Context, t *topic.Topic, inputs []group.UnitInput, s *group.Status, live []api.Member, now int64) (api.Unit, error) {
+func unitInfo(ctx context.Context, t *topic.Topic, name string, inputs []group.UnitInput, s *group.Status, live []api.Member, now int64) (api.Unit, error) {
 	info := api.Unit{
 		Unit: s.Number, Phase: s.Phase, Owner: s.Owner.Member, Alive: alive(s.Phase), Epoch: s.Owner.Epoch,
 		Why: s.Why, Paused: s.Phase == api.Paused,
@@ -134,7 +135,7 @@ func unitInfo(ctx context.Context, t *topic.Topic, inputs []group.UnitInput, s *
 	}
 	info.Deliveries = deliveries(s.Told())
 	for _, in := range inputs {
-		if err := measure(ctx, t, in.Storage, in.Partition, &s.Unit, &info, now); err != nil {
+		if err := measure(ctx, t, name, in, &s.Unit, &info, now); err != nil {
 			return info, err
 		}
 	}
@@ -153,8 +154,30 @@ func ahead(ck *protocol.Position, b commitlog.Bounds) string {
 	return ""
 }
 
+// dropped counts the records between a checkpoint and the first record that is kept which the group had not finished.
+// What lies below its hold it had: then the checkpoint went back, and not the log.
+func dropped(ctx context.Context, st *commitlog.Topic, name string, partition int, ck *protocol.Position, first int64) (int64, error) {
+	from := ck.Next
+	if from >= first {
+		return 0, nil
+	}
+	holds, err := st.Holds(ctx)
+	if err != nil && !errors.Is(err, fault.Corrupt) {
+		return 0, err
+	}
+	if held := holds[name]; partition < len(held) {
+		from = max(from, held[partition])
+	}
+	n := max(0, first-from)
+	for _, r := range ck.Done {
+		n -= max(0, min(r[1], first)-max(r[0], from))
+	}
+	return n, nil
+}
+
 // measure adds the position and the lag of one partition that the unit reads.
-func measure(ctx context.Context, t *topic.Topic, storage, partition int, u *protocol.Unit, info *api.Unit, now int64) error {
+func measure(ctx context.Context, t *topic.Topic, name string, in group.UnitInput, u *protocol.Unit, info *api.Unit, now int64) error {
+	storage, partition := in.Storage, in.Partition
 	st, err := t.Storage(storage)
 	if err != nil {
 		return err
@@ -172,6 +195,9 @@ func measure(ctx context.Context, t *topic.Topic, storage, partition int, u *pro
 			for _, r := range ck.Done {
 				p.Done += r[1] - r[0]
 			}
+		}
+		if p.Dropped, err = dropped(ctx, st, name, partition, ck, b.First); err != nil {
+			return err
 		}
 	}
 	if err := u.Damage(); err != nil {
@@ -191,6 +217,7 @@ func measure(ctx context.Context, t *topic.Topic, storage, partition int, u *pro
 	}
 	info.Positions = append(info.Positions, p)
 	info.Lag += p.Lag
+	info.Dropped += p.Dropped
 	info.OldestMS = max(info.OldestMS, p.OldestMS)
 	return nil
 }

@@ -126,6 +126,9 @@ func describeGroup(r *report, g api.Group) {
 		lag += ", the oldest has waited for " + ageText(g.OldestMS)
 	}
 	r.line("lag         %s", lag)
+	if g.Dropped > 0 {
+		r.line("dropped     %s", r.paint(red, plural(g.Dropped, "record")+" that retention took before the group processed them"))
+	}
 	r.line("assignment  %s, version %d by %s: %s", g.Assignor, g.Assignment.Version, dash(g.Assignment.By), dash(g.Assignment.Reason))
 	r.line("")
 	r.table([]string{"PARTITION", "OWNER", "EPOCH", "CHECKPOINT", "END", "LAG", "OLDEST", "WHY"}, unitRows(&g))
@@ -178,6 +181,9 @@ func why(u api.Unit) string {
 	for _, p := range u.Positions {
 		if p.Damaged != "" {
 			return "DAMAGED at its checkpoint: " + p.Damaged
+		}
+		if p.Dropped > 0 {
+			return fmt.Sprintf("DROPPED by retention: %s below offset %d; nothing is read before a seek", plural(p.Dropped, "record"), p.First)
 		}
 	}
 	return u.Why

@@ -189,3 +189,25 @@ func damage(t *testing.T, name, text string) {
 	b[i] ^= 1
 	must(t, os.WriteFile(name, b, 0o600))
 }
+
+// What was dropped between a group's checkpoint and the first record that is kept is shown beside its lag. A group whose
+// hold lies higher had processed it: then only the checkpoint went back.
+func TestDescribeGroupCountsRecordsThatRetentionTook(t *testing.T) {
+	t.Parallel()
+	s := newStores()
+	rf := s.open(t)
+	must(t, rf.EnsureTopic(t.Context(), "orders", ringfence.TopicConfig{Partitions: 1}))
+	produce(t, rf, "orders", 0, 3, 1)
+	consumeAll(t, rf, 3)
+	produce(t, rf, "orders", 3, 7, 1)
+	st := raw(t, s, rf, "orders")
+	must(t, st.Trim(t.Context(), 0, 8))
+	for hold, want := range map[int64]int64{3: 5, 6: 2, 8: 0} {
+		must(t, st.Hold(t.Context(), "ledger", []int64{hold}))
+		g, err := rf.Admin().DescribeGroup(t.Context(), "ledger")
+		must(t, err)
+		if p := g.Units[0].Positions[0]; p.Dropped != want || g.Units[0].Dropped != want || g.Dropped != want || g.Lag != 2 {
+			t.Errorf("of ten records three were processed, eight dropped, and the hold is at %d: %d dropped, lag %d (%+v); expected %d and 2", hold, g.Dropped, g.Lag, p, want)
+		}
+	}
+}
