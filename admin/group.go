@@ -5,6 +5,7 @@ import (
 
 	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/consumer"
+	"github.com/ringfence/ringfence/subscription"
 )
 
 // ListGroups lists the consumer groups, sorted by name, with their members, without units and lag: it reads no checkpoints.
@@ -18,7 +19,33 @@ func (c *Client) MeasureGroups(ctx context.Context) ([]api.Group, error) {
 		err = c.measure(ctx, &all[i])
 		all[i].Units = nil
 	}
-	return all, err
+	if err != nil {
+		return all, err
+	}
+	return all, c.notePauses(ctx, all)
+}
+
+// notePauses marks the groups of paused subscriptions.
+func (c *Client) notePauses(ctx context.Context, all []api.Group) error {
+	var subs []*api.Subscription
+	for i := range all {
+		name, _, of := subscription.OfGroup(all[i].Name)
+		if !of || all[i].Damaged != "" {
+			continue
+		}
+		if subs == nil {
+			var err error
+			if subs, err = c.ListSubscriptions(ctx); err != nil {
+				return err
+			}
+		}
+		for _, d := range subs {
+			if d.Name == name && d.Paused != nil {
+				all[i].State, all[i].Paused, all[i].PausedBy, all[i].PausedAt = "paused", true, d.Paused.By, d.Paused.Since
+			}
+		}
+	}
+	return nil
 }
 
 // DescribeGroup describes a group with its members, its units and their lag. No member needs to live.

@@ -32,7 +32,7 @@ func (c *Client) survey(ctx context.Context) (*survey, error) {
 	if s.groups, err = c.groupsWithUnits(ctx); err != nil {
 		return nil, err
 	}
-	if s.subs, err = c.MeasureSubscriptions(ctx); err != nil {
+	if s.subs, err = c.subscriptionsWithUnits(ctx); err != nil {
 		return nil, err
 	}
 	s.unfinished, err = c.unfinished(ctx)
@@ -76,8 +76,19 @@ func (c *Client) measure(ctx context.Context, g *api.Group) error {
 }
 
 // MeasureSubscriptions is ListSubscriptions with the group, the backlog and the breaker of each, as DescribeSubscription
-// has them. It reads all checkpoints and all that is parked. What can't be read is missing, and told in Problems.
+// has them, without units. It reads all checkpoints and all that is parked. What can't be read is missing, and told in
+// Problems.
 func (c *Client) MeasureSubscriptions(ctx context.Context) ([]*api.SubscriptionStatus, error) {
+	all, err := c.subscriptionsWithUnits(ctx)
+	for _, s := range all {
+		if s.Group != nil {
+			s.Group.Units = nil
+		}
+	}
+	return all, err
+}
+
+func (c *Client) subscriptionsWithUnits(ctx context.Context) ([]*api.SubscriptionStatus, error) {
 	list, err := c.ListSubscriptions(ctx)
 	if err != nil {
 		return nil, err

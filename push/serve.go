@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -26,7 +27,10 @@ type ServeOptions struct {
 	// Endpoints are the limits of endpoints, by origin ("https://api.example.com"): for all subscriptions that
 	// go there together, and all deliverers with the same limits.
 	Endpoints map[string]Limits
-	Poll      time.Duration // how often the definitions are read without a hint of a change; default 30 s
+	// Delivers is told the names of the subscriptions with an endpoint, sorted, when they are known and whenever they have
+	// changed; nil: it is not. It must not block.
+	Delivers func(names []string)
+	Poll     time.Duration // how often the definitions are read without a hint of a change; default 30 s
 }
 
 // For prepares the endpoint of a subscription, and pauses the subscription when the endpoint wants
@@ -138,6 +142,8 @@ type server struct {
 	targets map[string]*shard.Limiter // endpoints that have limits, by origin
 	ended   chan struct{}             // a delivery has
 	all     sync.WaitGroup
+	names   []string // that were told
+	told    bool
 	blind   bool // the definitions can't be read, which was logged
 }
 
@@ -166,6 +172,7 @@ func (s *server) follow(ctx context.Context) (read bool) {
 		}
 	}
 	defined := map[string]bool{}
+	delivered := []string{}
 	for _, d := range all {
 		if d.Damaged != "" {
 			defined[d.Name] = true // what runs goes on
@@ -174,6 +181,7 @@ func (s *server) follow(ctx context.Context) (read bool) {
 			continue
 		}
 		defined[d.Name] = true
+		delivered = append(delivered, d.Name)
 		now := terms{*d.Endpoint, d.ID}
 		switch r := s.running[d.Name]; {
 		case r == nil:
@@ -187,7 +195,19 @@ func (s *server) follow(ctx context.Context) (read bool) {
 			r.stop()
 		}
 	}
+	if err == nil {
+		s.tell(delivered)
+	}
 	return err == nil
+}
+
+// tell tells, by name, which subscriptions have an endpoint, when these are others than before.
+func (s *server) tell(names []string) {
+	if s.opts.Delivers == nil || s.told && slices.Equal(names, s.names) {
+		return
+	}
+	s.told, s.names = true, names
+	s.opts.Delivers(names)
 }
 
 // list lists the definitions, and counts them by endpoint when all can be read; else it logs so, and what goes on meanwhile.

@@ -30,9 +30,9 @@ func emit[T any](a *app, v T, text func(*report, T)) error {
 		hideSecret(s)
 	case *api.SubscriptionStatus:
 		hideSecret(&s.Subscription)
-	case []*api.Subscription:
+	case []*api.SubscriptionStatus:
 		for _, d := range s {
-			hideSecret(d)
+			hideSecret(&d.Subscription)
 		}
 	}
 	if a.global.format == "json" {

@@ -56,6 +56,7 @@ address. SIGTERM, SIGINT and SIGHUP drain.`,
 		if opts.Config, err = out.config(a.logger()); err != nil {
 			return err
 		}
+		opts.Delivers = a.tellDelivered
 		var resting sync.WaitGroup
 		stopped, stop := context.WithCancel(ctx)
 		resting.Go(func() { new(rest.Rester).Run(stopped) }) // joined below
@@ -68,6 +69,19 @@ address. SIGTERM, SIGINT and SIGHUP drain.`,
 		return err
 	})
 	return cmd
+}
+
+// tellDelivered says on stderr which subscriptions the daemon delivers.
+func (a *app) tellDelivered(names []string) {
+	const most = 20
+	switch n := len(names); {
+	case n == 0:
+		fmt.Fprintf(a.stderr, "ringfence: no subscription has an endpoint, so there is nothing to deliver yet; \"%s subscription create NAME --topic TOPIC --endpoint URL\" makes one\n", a.program())
+	case n > most:
+		fmt.Fprintf(a.stderr, "ringfence: %d subscriptions to deliver: %s …\n", n, a.stderr.Line(strings.Join(names[:most], ", ")))
+	default:
+		fmt.Fprintf(a.stderr, "ringfence: %s to deliver: %s\n", plural(n, "subscription"), a.stderr.Line(strings.Join(names, ", ")))
+	}
 }
 
 // outbound is where deliveries may go, and what they show there.

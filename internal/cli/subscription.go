@@ -24,7 +24,7 @@ records of a key in order. A failing record is tried again with growing pauses w
 only its key waits. A record that is given up becomes a dead letter, and its key waits
 until you redrive, edit, skip or discard it; then the rest of the key follows in order.`,
 		Aliases: []string{"subscriptions", "sub"},
-	}, subscriptionNames, a.subscriptionCreate(), listing(a, "List the subscriptions", (*admin.Client).ListSubscriptions, subscriptionTable), a.subscriptionDescribe(), a.subscriptionRun(), a.subscriptionPause(), a.subscriptionResume(),
+	}, subscriptionNames, a.subscriptionCreate(), listing(a, "List the subscriptions with their lag, what is parked, and dead letters", (*admin.Client).MeasureSubscriptions, subscriptionTable), a.subscriptionDescribe(), a.subscriptionRun(), a.subscriptionPause(), a.subscriptionResume(),
 		a.subscriptionAlter(), a.subscriptionReshard(), a.subscriptionReset(), a.subscriptionDelete(), a.subscriptionWhy(), a.deadLetters())
 }
 
@@ -71,13 +71,40 @@ topic or order is a conflict (exit code 4).`,
 	return cmd
 }
 
-func subscriptionTable(r *report, all []*api.Subscription) {
-	tableOf(r, []string{"SUBSCRIPTION", "TOPIC", "ORDER", "SHARDS", "DEAD LETTERS", "STATE"}, all, func(d *api.Subscription) []cell {
+func subscriptionTable(r *report, all []*api.SubscriptionStatus) {
+	tableOf(r, []string{"SUBSCRIPTION", "TOPIC", "SHARDS", "LAG", "OLDEST", "PARKED", "DEAD", "STATE"}, all, func(d *api.SubscriptionStatus) []cell {
 		if d.Damaged != "" {
-			return []cell{left(d.Name), left("-"), left("-"), right("-"), left("-"), unreadableCell(d.Damaged)}
+			return []cell{left(d.Name), left("-"), right("-"), right("-"), right("-"), right("-"), right("-"), unreadableCell(d.Damaged)}
 		}
-		return []cell{left(d.Name), left(d.Topic), left(string(d.Order)), number(d.Set().Shards), left(string(d.DeadLetters)), warnIf(d.State != "ready", left(d.State))}
+		lag, oldest := right("-"), right("-")
+		if d.Group != nil {
+			lag, oldest = number(d.Group.Lag), age(d.Group.OldestMS)
+		}
+		state := deliveryState(d)
+		return []cell{
+			left(d.Name), left(d.Topic), number(d.Set().Shards), lag, oldest,
+			warnIf(d.Failing > 0, number(d.Parked.Records)), warnIf(d.Dead.Records > 0, number(d.Dead.Records)), warnIf(state != "delivering", left(state)),
+		}
 	})
+}
+
+// deliveryState is what is going on with a subscription, in a word or two.
+func deliveryState(d *api.SubscriptionStatus) string {
+	switch {
+	case d.Paused != nil:
+		return "paused"
+	case len(d.Problems) > 0:
+		return "problem: " + d.Problems[0]
+	case d.Group == nil:
+		return "never delivered"
+	case len(d.Group.Members) == 0:
+		return "no members"
+	case d.Breaker != nil && len(d.Breaker.Open) > 0:
+		return "breaker open: " + d.Breaker.Open[0].Why
+	case d.Changing():
+		return "changing shards"
+	}
+	return "delivering"
 }
 
 // delivering is the command that delivers a subscription.

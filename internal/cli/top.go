@@ -16,6 +16,7 @@ import (
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/group"
+	"github.com/ringfence/ringfence/subscription"
 )
 
 type topFlags struct {
@@ -27,9 +28,9 @@ type topFlags struct {
 func (a *app) topCommand() *cobra.Command {
 	var f topFlags
 	cmd := &cobra.Command{
-		Use:   "top [GROUP...]",
+		Use:   "top [NAME...]",
 		Short: "Watch partitions, owners, epochs, lag and rates live",
-		Long: `Show every partition of the groups (all of them by default): its owner and epoch, how
+		Long: `Show every partition of the groups and subscriptions (all of them by default): its owner and epoch, how
 many records come in and are processed per second, the lag, and the age of the oldest
 record that waits. On a terminal the view is redrawn in place; q quits, s sorts by lag
 or by partition. Elsewhere it prints one snapshot after the other, with --format json
@@ -145,18 +146,24 @@ type topSnapshot struct {
 	Partitions []topPartition `json:"partitions"`
 
 	when time.Time
+	subs map[string]*topSubscription
 }
 
 type topGroup struct {
-	Group   string  `json:"group"`
-	Topic   string  `json:"topic"`
-	Members int     `json:"members"`
-	State   string  `json:"state"`
-	Paused  bool    `json:"paused"`
-	Lag     int64   `json:"lag"`
-	Oldest  int64   `json:"oldest_ms"`
-	In      float64 `json:"produced_per_s"`
-	Out     float64 `json:"processed_per_s"`
+	Group   string `json:"group"`
+	Topic   string `json:"topic"`
+	Members int    `json:"members"`
+	State   string `json:"state"`
+	Paused  bool   `json:"paused"`
+	// Of a subscription; "": it is a group of its own.
+	Subscription string `json:"subscription,omitempty"`
+	Parked       int    `json:"parked,omitempty"`
+	Dead         int    `json:"dead,omitempty"`
+
+	Lag    int64   `json:"lag"`
+	Oldest int64   `json:"oldest_ms"`
+	In     float64 `json:"produced_per_s"`
+	Out    float64 `json:"processed_per_s"`
 }
 
 type topPartition struct {
@@ -179,7 +186,8 @@ type topPartition struct {
 	done int64 // how many of End are processed
 }
 
-// look describes groups, all with none named, and their rates since the last look.
+// look describes groups, all with none named, and their rates since the last look. A subscription may be named for its
+// group.
 func look(ctx context.Context, rf *ringfence.Client, names []string, last *topSnapshot) (*topSnapshot, error) {
 	all := len(names) == 0
 	listed := map[string]api.Group{}
@@ -194,13 +202,13 @@ func look(ctx context.Context, rf *ringfence.Client, names []string, last *topSn
 		}
 	}
 	now := time.Now()
-	s := &topSnapshot{when: now, At: string(api.TimeOf(now)), Groups: []topGroup{}, Partitions: []topPartition{}}
+	s := &topSnapshot{when: now, At: string(api.TimeOf(now)), Groups: []topGroup{}, Partitions: []topPartition{}, subs: map[string]*topSubscription{}}
 	for _, name := range names {
 		if g := listed[name]; g.Damaged != "" {
-			s.add(&g, last)
+			s.add(&g, nil, last)
 			continue
 		}
-		g, err := rf.Admin().DescribeGroup(ctx, name)
+		g, of, err := s.describe(ctx, rf, name, last)
 		if all && errors.Is(err, ringfence.ErrNotFound) {
 			continue // deleted since it was listed
 		}
@@ -211,13 +219,64 @@ func look(ctx context.Context, rf *ringfence.Client, names []string, last *topSn
 		if err != nil {
 			return nil, err
 		}
-		s.add(&g, last)
+		s.add(&g, of, last)
 	}
 	return s, nil
 }
 
-func (s *topSnapshot) add(g *api.Group, last *topSnapshot) {
+// topSubscription is what a look knows of a subscription besides its group. Counting what is parked reads all of it, so
+// that is not done at each look.
+type topSubscription struct {
+	*api.Subscription
+	backlog api.Backlog
+	counted time.Time
+}
+
+const countEvery = 5 * time.Second
+
+// describe describes a group, and the subscription that it delivers; nil: none.
+func (s *topSnapshot) describe(ctx context.Context, rf *ringfence.Client, name string, last *topSnapshot) (api.Group, *topSubscription, error) {
+	g, err := rf.Admin().DescribeGroup(ctx, name)
+	owner, _, delivers := subscription.OfGroup(name)
+	if errors.Is(err, ringfence.ErrNotFound) && !delivers {
+		owner = name
+	}
+	if owner == "" || err != nil && !errors.Is(err, ringfence.ErrNotFound) {
+		return g, nil, err
+	}
+	d, unknown := rf.Admin().GetSubscription(ctx, owner)
+	if unknown != nil {
+		return g, nil, err // which says what is wrong with the group
+	}
+	if err != nil && !delivers {
+		g, err = rf.Admin().DescribeGroup(ctx, d.Group())
+	}
+	of := &topSubscription{Subscription: d}
+	if last != nil && last.subs[owner] != nil {
+		of.backlog, of.counted = last.subs[owner].backlog, last.subs[owner].counted
+	}
+	if s.when.Sub(of.counted) >= countEvery && d.Group() == g.Name {
+		of.backlog, _ = rf.Admin().CountBacklog(ctx, owner) // as far as it can be read; "subscription describe" has the error
+		of.counted = s.when
+	}
+	s.subs[owner] = of
+	return g, of, err
+}
+
+func (s *topSnapshot) add(g *api.Group, of *topSubscription, last *topSnapshot) {
 	total := topGroup{Group: g.Name, Topic: g.Topic, Members: len(g.Members), State: g.State, Paused: g.Paused, Lag: g.Lag, Oldest: g.OldestMS}
+	if of != nil {
+		total.Subscription = of.Name
+		if of.Group() == g.Name {
+			total.Parked, total.Dead = of.backlog.Parked.Records, of.backlog.Dead.Records
+		}
+		switch {
+		case of.Subscription.Paused != nil:
+			total.State, total.Paused = "paused", true
+		case breakerIsOpen(g):
+			total.State = "breaker open"
+		}
+	}
 	for _, u := range g.Units {
 		for _, p := range u.Positions {
 			row := topPartition{
@@ -237,6 +296,10 @@ func (s *topSnapshot) add(g *api.Group, last *topSnapshot) {
 	s.Groups = append(s.Groups, total)
 }
 
+func breakerIsOpen(g *api.Group) bool {
+	return slices.ContainsFunc(g.Units, func(u api.Unit) bool { return u.Deliveries != nil && u.Deliveries.HeldBack != nil })
+}
+
 func (s *topSnapshot) find(row *topPartition) *topPartition {
 	for i := 0; s != nil && i < len(s.Partitions); i++ {
 		if p := &s.Partitions[i]; p.Group == row.Group && p.Storage == row.Storage && p.Partition == row.Partition {
@@ -249,10 +312,14 @@ func (s *topSnapshot) find(row *topPartition) *topPartition {
 func (s *topSnapshot) render(r *report, byLag bool, keys string) {
 	r.line("%s  %s   %s", r.paint(bold, "ringfence top"), s.At, r.paint(faint, keys))
 	r.line("")
-	tableOf(r, []string{"GROUP", "TOPIC", "MEMBERS", "IN/S", "OUT/S", "LAG", "OLDEST", "STATE"}, s.Groups, func(g topGroup) []cell {
+	tableOf(r, []string{"GROUP", "TOPIC", "MEMBERS", "IN/S", "OUT/S", "LAG", "OLDEST", "PARKED", "DEAD", "STATE"}, s.Groups, func(g topGroup) []cell {
+		parked, dead := right("-"), right("-")
+		if g.Subscription != "" {
+			parked, dead = number(g.Parked), warnIf(g.Dead > 0, number(g.Dead))
+		}
 		return []cell{
 			left(g.Group), left(g.Topic), warnIf(g.Members == 0, number(g.Members)), rate(g.In), rate(g.Out),
-			warnIf(g.Lag > 0 && g.Out == 0, number(g.Lag)), age(g.Oldest), warnIf(g.Paused, left(g.State)),
+			warnIf(g.Lag > 0 && g.Out == 0, number(g.Lag)), age(g.Oldest), parked, dead, warnIf(g.State != "running", left(g.State)),
 		}
 	})
 	r.line("")
