@@ -103,7 +103,8 @@ type State struct {
 
 	// What the units are, and which may run.
 	layout      Layout
-	gates       []bool // by unit
+	gates       []bool  // by unit
+	spent       []spent // by unit
 	metaWriting bool
 	meta        entry
 	passSince   time.Duration // units could be passed since
@@ -154,6 +155,7 @@ type unit struct {
 	worker     worker
 	run        uint64
 	runGrant   registry.Version // under which the worker was started
+	wrote      uint64           // the step of the last answer to a write of its owner by us
 	deadline   time.Duration    // of draining or stopping
 	failures   int
 	stuck      int           // times that a handler hung, without progress in between

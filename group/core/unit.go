@@ -134,9 +134,10 @@ func (s *State) claim(n int, why, dead string) {
 }
 
 // nextEpoch is the epoch of the unit's next owner. It is above all that were seen, and above those
-// that a store which went back has forgotten: they were given before its present time.
+// that a store which went back has forgotten: they were given before its present time. And it is above those in
+// which other units may have handed out the same keys.
 func (s *State) nextEpoch(n int) int64 {
-	last := max(s.view.Units[n].Owner.Epoch, s.units[n].seen)
+	last := max(s.view.Units[n].Owner.Epoch, s.units[n].seen, s.above(n))
 	return protocol.NextEpoch(last, s.view.Time+(s.now-s.viewAt).Milliseconds())
 }
 
@@ -181,6 +182,8 @@ func (s *State) hold(n int) {
 			s.drain(n, "paused")
 		case !s.mayRun(n):
 			s.drain(n, "waits for earlier units, which were sent back")
+		case s.outdone(n):
+			s.drain(n, "earlier units were sent back")
 		}
 	case none, abandoned:
 		switch {
@@ -202,6 +205,9 @@ func (s *State) hold(n int) {
 				s.handoff(n, s.cfg.Member, fmt.Sprintf("a handler of epoch %d on %s never came back", u.grant.Epoch, s.cfg.Member))
 			case u.behind: // as the store once was, or another one with the same log
 				s.handoff(n, s.cfg.Member, fmt.Sprintf("records of epoch %d were there already", u.seen))
+			case !s.fresh(n):
+			case u.grant.Epoch <= s.above(n): // what it hands out would be refused
+				s.handoff(n, s.cfg.Member, fmt.Sprintf("its keys were handed out in epoch %d before", s.above(n)))
 			default:
 				s.start(n)
 			}

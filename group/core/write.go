@@ -159,6 +159,7 @@ func (s *State) unitStored(w *write, versions []registry.Version) {
 		return
 	}
 	from, current := v.Owner.Member, s.stored(&u.owner, w, v.OwnerVersion, w.txn.Checks[0].Version, versions[0])
+	u.wrote = s.step
 	if current {
 		v.Owner, v.OwnerVersion, v.OwnerDamage = w.owner, versions[0], nil
 	}

@@ -87,8 +87,8 @@ func (g *Group) SeekWith(ctx context.Context, unit int, to Checkpoint, reason st
 			Checks: append([]registry.Check{{Key: e.Key, Version: e.Version}, {Key: metaEntry.Key, Version: metaEntry.Version}}, append(kept, also.Checks...)...),
 			Puts:   append([]registry.Put{{Key: e.Key, Value: registry.Encode(o)}, put}, also.Puts...),
 		}
-		if unit < meta.First { // it is to be worked on again
-			meta.First = unit
+		if unit < meta.First || !meta.Sought { // it is to be worked on again
+			meta.First, meta.Sought = min(meta.First, unit), true
 			txn.Puts = append(txn.Puts, registry.Put{Key: metaEntry.Key, Value: registry.Encode(meta)})
 		}
 		res, lost, err := g.r.Resolve(ctx, txn)

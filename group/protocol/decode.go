@@ -38,6 +38,8 @@ func (m *Meta) check() error {
 		return fmt.Errorf("a group without an ID")
 	case m.Units < 1 || m.Units > MaxUnits || m.First < 0 || m.First > m.Units || m.Initial < 0 || m.Initial > m.Units:
 		return fmt.Errorf("a group of %d units, from %d on, %d at first; expected 1 to %d units", m.Units, m.First, m.Initial, MaxUnits)
+	case m.Retired < 0:
+		return fmt.Errorf("a group of which units of epoch %d are retired; expected 0 or more", m.Retired)
 	}
 	return nil
 }

@@ -37,6 +37,10 @@ type Meta struct {
 	// First is the lowest unit that is worked on: those below are finished for ever and need no
 	// owner. A seek to a place in one of them lowers it.
 	First int `json:"first,omitempty"`
+	// Sought: units were sought, so those that come after one may have begun before it was finished.
+	Sought bool `json:"sought,omitempty"`
+	// Retired is the highest epoch of the units whose entries were removed as they are finished; 0: none.
+	Retired int64 `json:"retired,omitempty"`
 	// Initial is how many of the units the group was created for, when later ones joined them: it
 	// began those where it was told to, and the later ones begin at their first record. 0: all.
 	Initial int `json:"initial,omitempty"`

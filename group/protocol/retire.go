@@ -24,7 +24,11 @@ func (g *Group) Retire(ctx context.Context, topic string, first int, also regist
 		if first > want.Units {
 			want = want.Grown(first)
 		}
-		want.First = max(want.First, first)
+		gone, epoch, err := g.unitsBelow(ctx, first)
+		if err != nil {
+			return err
+		}
+		want.First, want.Retired = max(want.First, first), max(want.Retired, epoch)
 		checks := []registry.Check{also, {Key: e.Key, Version: e.Version}}
 		if want != m {
 			res, err := resolve(ctx, g.r, registry.Txn{Checks: checks, Puts: []registry.Put{{Key: e.Key, Value: registry.Encode(want)}}})
@@ -39,28 +43,40 @@ func (g *Group) Retire(ctx context.Context, topic string, first int, also regist
 			}
 			checks[1].Version = res.Versions[0]
 		}
-		changed, err := g.removeUnits(ctx, first, checks)
+		changed, err := g.removeUnits(ctx, first, gone, checks)
 		if err != nil || !changed {
 			return err
 		}
 	}
 }
 
-// removeUnits removes the owners and checkpoints of the units below first. changed: the group's
-// document did, and the last check failed.
-func (g *Group) removeUnits(ctx context.Context, first int, checks []registry.Check) (changed bool, _ error) {
-	var gone []string
+// unitsBelow returns the keys of the owners and checkpoints of the units below first, and the highest epoch in which
+// they were handed out.
+func (g *Group) unitsBelow(ctx context.Context, first int) (keys []string, epoch int64, _ error) {
 	for _, prefix := range []string{g.owners, g.checkpoints} {
 		snap, err := g.r.List(ctx, prefix)
 		if err != nil {
-			return false, err
+			return nil, 0, err
 		}
 		for _, e := range snap.Entries {
-			if n, err := unitOf(e.Key); err == nil && n < first {
-				gone = append(gone, e.Key)
+			if n, err := unitOf(e.Key); err != nil || n >= first {
+				continue
 			}
+			var u Unit
+			if prefix == g.owners {
+				_ = decode(e, &u.Owner) // one that can't be read has no epoch that counts
+			} else if c := new(Checkpoint); decode(e, c) == nil {
+				u.Checkpoint = c
+			}
+			keys, epoch = append(keys, e.Key), max(epoch, u.HandedOut())
 		}
 	}
+	return keys, epoch, nil
+}
+
+// removeUnits removes the entries of the units below first. changed: the group's document did, and the last check
+// failed.
+func (g *Group) removeUnits(ctx context.Context, first int, gone []string, checks []registry.Check) (changed bool, _ error) {
 	for batch := range slices.Chunk(gone, deleteBatch) {
 		res, err := resolve(ctx, g.r, registry.Txn{Checks: checks, Deletes: batch})
 		if err != nil {

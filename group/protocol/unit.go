@@ -41,6 +41,19 @@ func (u *Unit) Damage() error {
 	return u.CheckpointDamage
 }
 
+// HandedOut returns the highest epoch in which an owner may have handed out records of the unit, as far as the
+// store knows: one without a member has not.
+func (u *Unit) HandedOut() int64 {
+	epoch := u.Owner.Epoch
+	if u.Owner.Member == "" {
+		epoch = u.Owner.After
+	}
+	if u.Checkpoint != nil {
+		epoch = max(epoch, u.Checkpoint.Epoch)
+	}
+	return epoch
+}
+
 // Grant is the right to write the checkpoint of a unit, as it was given at a claim or handoff.
 type Grant struct {
 	Unit    int

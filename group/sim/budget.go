@@ -1,14 +1,16 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/ringfence/ringfence/group/core"
+	"github.com/ringfence/ringfence/registry"
 )
 
 // budget bounds how often a member reads the group. Each reading needs a reason: a hint, a session, a
-// worker that ended, a write that was refused or has an unknown outcome, a failed reading, or the
-// time for a sweep. A completed write is none: a member at work would read for ever.
+// worker that ended, a write that was refused or has an unknown outcome, a failed reading, a unit that comes after
+// others and got an owner, or the time for a sweep. A completed write is none: a member at work would read for ever.
 type budget struct {
 	reasons, readings int
 	began             time.Duration
@@ -37,6 +39,9 @@ func (b *budget) allow(ev core.Event) {
 }
 
 func (b *budget) spend(n *node, e core.Effect) {
+	if a, ok := e.(core.Apply); ok {
+		b.reasons += n.owned(a.Txns)
+	}
 	if _, ok := e.(core.Load); !ok {
 		return
 	}
@@ -51,4 +56,16 @@ func (b *budget) spend(n *node, e core.Effect) {
 	if b.readings > limit {
 		n.w.fail("%s reads the group for the %dth time and had reason to for %d", n, b.readings, limit)
 	}
+}
+
+// owned counts the owners in writes, of units that come after others.
+func (n *node) owned(txns []registry.Txn) (owners int) {
+	for _, t := range txns {
+		for _, p := range t.Puts {
+			if u := slices.Index(n.w.store.owners, p.Key); u >= 0 && n.w.units[u].storage > 0 {
+				owners++
+			}
+		}
+	}
+	return owners
 }

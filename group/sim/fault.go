@@ -204,6 +204,8 @@ func (w *world) seekIn(u int) {
 	for o := range pos[0].Next {
 		p.done[o] = true // a seek forward gives them up
 	}
+	w.seeks++
+	w.units[u].sought = w.seeks
 	o.After = o.Epoch
 	o.Epoch = protocol.NextEpoch(o.Epoch, w.wall())
 	o.Reason = "seek"

@@ -168,9 +168,9 @@ func (w *world) over(unit int) bool {
 // sought lowers the first unit that is worked on, as a seek does.
 func (w *world) sought(unit int) []registry.Put {
 	meta := doc[protocol.Meta](w.store, w.store.meta)
-	if unit >= meta.First {
+	if unit >= meta.First && meta.Sought {
 		return nil
 	}
-	meta.First = unit
+	meta.First, meta.Sought = min(meta.First, unit), true
 	return []registry.Put{{Key: w.store.meta, Value: registry.Encode(meta)}}
 }

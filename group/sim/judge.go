@@ -39,6 +39,8 @@ func (w *world) unsettled() string {
 		case w.waits(u):
 		case n.workers[u] == nil || n.workers[u].epoch != o.Epoch || n.workers[u].draining || n.workers[u].cancelled:
 			why = append(why, fmt.Sprintf("unit %d of %s has no worker of epoch %d (%s)", u, n, o.Epoch, version))
+		case n.workers[u].refused():
+			why = append(why, fmt.Sprintf("unit %d of %s goes on in epoch %d, and receivers refuse that", u, n, o.Epoch))
 		}
 		for _, p := range w.units[u].parts {
 			if !w.waits(u) && !p.over() {

@@ -224,7 +224,7 @@ func (s *store) owner(n int) (protocol.Owner, registry.Version) {
 
 // list is the first half of a Load: all but the checkpoints. The two readings are not one.
 func (s *store) list() *protocol.State {
-	st := &protocol.State{Time: s.w.wall()}
+	st := &protocol.State{Time: s.w.wall(), Revision: s.w.seeks}
 	if m := doc[protocol.Meta](s, s.meta); m.Units > 0 && !m.Deleting {
 		st.Meta, st.MetaVersion = &m, s.entries[s.meta].version
 	}
@@ -262,7 +262,13 @@ func (s *store) listCheckpoints(st *protocol.State) {
 	}
 }
 
-// wall is the store's time of day, Unix ms. All nodes have clocks of their own.
-func (w *world) wall() int64 { return beginning + w.now.Milliseconds() }
+// wall is the store's time of day, Unix ms. All nodes have clocks of their own. In some histories it stands still:
+// then an epoch is one above the last of its unit, and tells nothing of other units.
+func (w *world) wall() int64 {
+	if w.still {
+		return beginning
+	}
+	return beginning + w.now.Milliseconds()
+}
 
 const beginning = 1_767_225_600_000 // 2026

@@ -19,6 +19,8 @@ type unit struct {
 	fenced  int64          // the highest epoch that began, even if the store has forgotten it
 	other   *rand.Rand     // of that alone: other faults stay as they are
 	asked   map[int64]bool // epochs in which an assignment gave the unit to another member
+	got     tokens         // of its records, at the receiver
+	sought  int64          // which seek was the last one there
 }
 
 // partition is one log that a unit reads.

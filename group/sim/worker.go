@@ -7,6 +7,7 @@ import (
 	"github.com/ringfence/ringfence/group/core"
 	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/history"
+	"github.com/ringfence/ringfence/registry"
 )
 
 // concurrency is how many handlers a worker runs at once.
@@ -18,6 +19,8 @@ type worker struct {
 	unit   int
 	run    uint64
 	epoch  int64
+	grant  registry.Version
+	heard  int64    // n.heard when it began
 	inputs []*input // by input
 	curt   bool     // it reports only inputs that have moved
 	life   int      // of the group: how often it had been deleted
@@ -53,7 +56,7 @@ const (
 )
 
 func newWorker(n *node, e core.StartUnit) *worker {
-	k := &worker{n: n, unit: e.Grant.Unit, run: e.Run, epoch: e.Grant.Epoch, life: n.w.store.deleted}
+	k := &worker{n: n, unit: e.Grant.Unit, run: e.Run, epoch: e.Grant.Epoch, grant: e.Grant.Version, life: n.w.store.deleted, heard: n.heard}
 	for _, p := range n.w.units[k.unit].parts {
 		l := &input{partition: p}
 		k.inputs = append(k.inputs, l)
@@ -143,6 +146,7 @@ func (k *worker) handle(l *input, o int64) {
 	l.state[o], l.begun = busy, true
 	k.running++
 	k.gated(k.unit)
+	k.handOut(l, o)
 	k.tell(history.Started, l, o)
 	took := w.upTo(time.Millisecond << w.rng.IntN(7))
 	hangs := w.plan.has[Hang] && !w.heals && w.chance(12)

@@ -25,6 +25,9 @@ type world struct {
 	queue  []entry // the next one last
 	steps  int
 	outrun int // workers that met a higher epoch than theirs
+	seeks  int64
+	still  bool // the store's time of day
+	stale  int  // records that a worker handed out which had no right to
 	seq    uint64
 	hash   uint64
 	trace  io.Writer
@@ -61,6 +64,7 @@ func newWorld(cfg Config) *world {
 		panic(err) // a valid name
 	}
 	w.group = group
+	w.still = cfg.Seed%4 == 0 && !w.hasAny(Rollback, Deletion) // they need it
 	w.addStorages(cfg.Inputs)
 	w.store = newStore(w)
 	return w
