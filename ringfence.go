@@ -46,7 +46,7 @@ func Open(ctx context.Context, c Config) (*Client, error) {
 	if cl.reg, err = s.OpenRegistry(ctx); err != nil {
 		return nil, errors.Join(err, cl.log.Close())
 	}
-	cl.catalog = topic.NewCatalog(cl.log, cl.reg, c.Namespace)
+	cl.catalog = topic.NewCatalog(cl.log, cl.reg, c.Namespace).WithLogger(cl.logger)
 	cl.topics = topic.NewHandles(cl.catalog)
 	cl.groups = &consumer.Groups{Registry: cl.reg, Sessions: protocol.NewSessions(cl.reg), Log: cl.log, Topics: cl.topics, Logger: cl.logger}
 	cl.subs = subscription.New(cl.groups)

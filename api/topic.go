@@ -19,11 +19,10 @@ type Topic struct {
 	Created   Time           `json:"created"`
 	Router    Router         `json:"router"`
 	Hash      Hash           `json:"hash"`
-	Retention Retention      `json:"retention"`           // of each storage topic
-	Altering  bool           `json:"altering,omitempty"`  // some storage topics may still have the retention of before
-	Produce   int            `json:"produce"`             // index of the storage topic that takes new records
-	Switching bool           `json:"switching,omitempty"` // producers are on their way to the next storage topic
-	Kept      int64          `json:"kept"`                // records, at most
+	Retention Retention      `json:"retention"`          // of each storage topic
+	Altering  bool           `json:"altering,omitempty"` // some storage topics may still have the retention of before
+	Produce   int            `json:"produce"`            // index of the storage topic that takes new records
+	Kept      int64          `json:"kept"`               // records, at most
 	Storage   []StorageTopic `json:"storage"`
 	Groups    []TopicGroup   `json:"groups"`             // that consume the topic
 	Moved     *Moved         `json:"moved,omitempty"`    // nil: the topic is in this log

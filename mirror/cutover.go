@@ -265,7 +265,7 @@ func (m *Mirror) targetDocument(ctx context.Context, doc *topic.Document) (*topi
 	d := *doc
 	d.Storage = append([]topic.Storage(nil), doc.Storage...)
 	d.Moved = nil
-	d.Life, d.Switching, d.Produce = m.lives.Target, false, len(doc.Storage)-1
+	d.Life, d.Produce = m.lives.Target, len(doc.Storage)-1
 	for i := range d.Storage {
 		d.Storage[i].Name = m.targetName(doc, i)
 		d.Storage[i].Ends = nil

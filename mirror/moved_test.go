@@ -86,9 +86,7 @@ func TestAMoveThatWasBegunCanBeTakenBack(t *testing.T) {
 		t.Errorf("add-storage: %v; expected a conflict and where the topic goes", err)
 	}
 	w.must(mirror.Abandon(t.Context(), w.from, name, elsewhere))
-	_, err := c.AddStorage(t.Context(), name, 2)
-	w.must(err)
-	_, err = c.Switch(t.Context(), name)
+	_, err := c.AddStorage(t.Context(), name, 2) // the one before is sealed: producers go on here
 	w.must(err)
 	w.produce(20, 5)
 }

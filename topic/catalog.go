@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +23,7 @@ type Catalog struct {
 	log       *commitlog.Log
 	reg       *registry.Registry
 	namespace string
+	logger    *slog.Logger // nil: nothing is told
 }
 
 // NewCatalog returns the catalog of log kept in reg. The namespace must be the one that reg was
@@ -100,10 +104,14 @@ func (c *Catalog) EnsureUnless(ctx context.Context, name string, cfg Config, why
 			return nil, fmt.Errorf("topic %q has %d partitions, router %s, hash %s; asked for %d, %s, %s (delete it first, or use another name): %w",
 				name, doc.Storage[0].Partitions, doc.Router, doc.Hash, cfg.Partitions, cfg.Router, cfg.Hash, fault.Exists)
 		case doc.State == Ready:
-			if err := doc.CheckHere(); err != nil || !doc.Altering {
-				return doc.visible(), err
+			if err := doc.CheckHere(); err != nil {
+				return doc, err
 			}
-			doc, _, err := c.settleRetention(ctx, name, doc.Life)
+			doc, _, err := c.caughtUp(ctx, name, doc.Life, false)
+			if err != nil || !doc.Altering {
+				return doc, err
+			}
+			doc, _, err = c.settleRetention(ctx, name, doc.Life)
 			return doc, err
 		default:
 			err = c.finishCreate(ctx, doc, version)
@@ -144,7 +152,7 @@ func (c *Catalog) Defined(ctx context.Context, name string) (*Document, registry
 	if err != nil {
 		return nil, registry.Check{}, err
 	}
-	return doc.visible(), registry.Check{Key: prefix + name, Version: version}, nil
+	return doc, registry.Check{Key: prefix + name, Version: version}, nil
 }
 
 // Listed is a topic of a list: its definition, or why that can't be used.
@@ -167,7 +175,7 @@ func (c *Catalog) List(ctx context.Context) ([]Listed, error) {
 		case err != nil:
 			list = append(list, Listed{Name: name, Err: err})
 		case doc.State == Ready:
-			list = append(list, Listed{Name: name, Definition: doc.visible()})
+			list = append(list, Listed{Name: name, Definition: doc})
 		}
 	}
 	return list, nil
@@ -253,11 +261,12 @@ func (c *Catalog) Life(ctx context.Context, name string) (string, error) {
 }
 
 func (c *Catalog) finishDelete(ctx context.Context, doc *Document, version registry.Version) error {
-	for _, s := range doc.Storage {
-		if s.Retired && !s.Clearing {
-			continue
-		}
-		if err := c.log.DeleteTopic(ctx, s.Name); err != nil && !errors.Is(err, fault.NotFound) {
+	names, err := c.storageOf(ctx, doc)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := c.log.DeleteTopic(ctx, name); err != nil && !errors.Is(err, fault.NotFound) {
 			return err
 		}
 	}
@@ -267,6 +276,24 @@ func (c *Catalog) finishDelete(ctx context.Context, doc *Document, version regis
 		}
 	}
 	return c.drop(ctx, doc, version)
+}
+
+// storageOf names the storage topics of a topic, the oldest first: those of the definition, and what the log has of
+// its life besides.
+func (c *Catalog) storageOf(ctx context.Context, doc *Document) ([]string, error) {
+	var names []string
+	for _, s := range doc.Storage {
+		if !s.Retired || s.Clearing {
+			names = append(names, s.Name)
+		}
+	}
+	lives, err := c.lives(ctx, doc.Name)
+	for _, i := range slices.Sorted(maps.Keys(lives[doc.Life])) {
+		if name := lives[doc.Life][i].Name; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names, err
 }
 
 // clearGroups removes the groups of a topic whose records are gone: those that came during an interrupted

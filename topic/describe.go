@@ -75,7 +75,7 @@ func partitionState(producing, sealed bool) string {
 
 func describe(d *Document) api.Topic {
 	info := api.Topic{
-		Name: d.Name, ID: d.Life, Created: created(d), Router: api.Router(d.Router), Hash: api.Hash(d.Hash), Produce: d.Produce, Switching: d.Switching,
+		Name: d.Name, ID: d.Life, Created: created(d), Router: api.Router(d.Router), Hash: api.Hash(d.Hash), Produce: d.Produce,
 		Retention: api.Retention(d.Retention()), Altering: d.Altering, Moved: (*api.Moved)(d.Moved), Internal: d.Internal,
 		Storage: make([]api.StorageTopic, len(d.Storage)), Groups: []api.TopicGroup{},
 	}
@@ -96,8 +96,6 @@ func (d *Document) storageState(index int) string {
 		return "sealed"
 	case index > d.Produce:
 		return "open"
-	case d.Switching:
-		return "sealing"
 	}
 	return "producing"
 }

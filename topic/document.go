@@ -44,8 +44,6 @@ type Storage struct {
 	// ID is the log's own identity of the storage topic that was made, among those that may get its
 	// name; "": the log has none, or the definition is older than that. See ReplacedError.
 	ID string `json:"id,omitempty"`
-	// Creating: its definition is there, the storage topic may not be. It takes no records yet.
-	Creating bool `json:"creating,omitempty"`
 	// Ends are the final ends of its partitions; nil: it was not sealed.
 	Ends []int64 `json:"ends,omitempty"`
 	// Spent: those after it hold as many bytes as the topic keeps. Its records go by themselves.
@@ -63,8 +61,7 @@ type Document struct {
 	Life           string    `json:"life"` // the ID of this topic among those that had the name
 	State          State     `json:"state"`
 	Storage        []Storage `json:"storage"`
-	Produce        int       `json:"produce"`             // index of the storage topic that takes new records
-	Switching      bool      `json:"switching,omitempty"` // the present one is being sealed; the next takes over
+	Produce        int       `json:"produce"` // index of the storage topic that takes new records
 	Router         Router    `json:"router"`
 	Hash           Hash      `json:"hash"`
 	RetentionBytes int64     `json:"retention_bytes,omitempty"` // of each storage topic, and less of a spent one; 0 keeps all
@@ -199,15 +196,6 @@ func (d *Document) checkNames(namespace string) error {
 		}
 	}
 	return nil
-}
-
-// visible returns the definition without a storage topic that is still being made.
-func (d *Document) visible() *Document {
-	v := *d
-	if n := len(v.Storage); v.Storage[n-1].Creating && n > 1 {
-		v.Storage = v.Storage[:n-1]
-	}
-	return &v
 }
 
 // Units is the number of partitions of all storage topics. They are numbered through: those of

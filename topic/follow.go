@@ -59,6 +59,7 @@ func (t *Topic) Follow(ctx context.Context, logger *slog.Logger, changed func())
 // heed refreshes at each hint until the watch ends or the registry fails, and calls look for each
 // view that may be new.
 func (t *Topic) heed(ctx context.Context, hints <-chan struct{}, look func()) error {
+	var tried *view // what it was tried to bring forward
 	for {
 		if err := t.Refresh(ctx); err != nil {
 			return err
@@ -67,8 +68,10 @@ func (t *Topic) heed(ctx context.Context, hints <-chan struct{}, look func()) er
 			return err
 		}
 		look()
-		wait := followSweep
-		if doc := t.Document(); doc.Switching || doc.Altering || doc.Clearing() {
+		v, wait := t.view.Load(), followSweep
+		unfinished := v.doc.Altering || v.doc.Clearing()
+		overtaken := v.overtaken(ctx)
+		if unfinished || overtaken && v != tried {
 			wait = resumeAfter
 		}
 		select {
@@ -77,9 +80,23 @@ func (t *Topic) heed(ctx context.Context, hints <-chan struct{}, look func()) er
 				return nil
 			}
 		case <-time.After(wait):
-			if err := t.catalog.Resume(ctx, t.name, t.Document().Life); err != nil {
+			if !unfinished && !overtaken {
+				continue
+			}
+			tried = v
+			if err := t.catalog.Resume(ctx, t.name, v.doc.Life); err != nil {
 				return err
 			}
 		}
 	}
+}
+
+// overtaken reports whether the storage topic that takes new records, as far as the view knows, is sealed.
+func (v *view) overtaken(ctx context.Context) bool {
+	st := v.storage[v.doc.Produce]
+	if st == nil {
+		return false
+	}
+	sealed, err := isSealed(ctx, st)
+	return err == nil && sealed // what reads it hears of an error
 }

@@ -34,10 +34,11 @@ func (l *openHook) OpenTopic(ctx context.Context, name string) (driver.Topic, er
 func TestARefreshThatLosesARaceIsNotLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := &openHook{Log: memlog.NewStore(nil).Driver(), opened: func(string) {}}
-		c := topic.NewCatalog(commitlog.New(l), memregistry.NewStore().Open().Registry, "")
+		store, reg := memlog.NewStore(nil), memregistry.NewStore().Open().Registry
+		l := &openHook{Log: store.Driver(), opened: func(string) {}}
+		c := topic.NewCatalog(store.Open(), reg, "")
 		create(t, c, "a", topic.Config{Partitions: 2})
-		tp := open(t, c, "a")
+		tp := open(t, topic.NewCatalog(commitlog.New(l), reg, ""), "a")
 		var first atomic.Bool
 		started, both, adopted := make(chan struct{}), make(chan struct{}), make(chan struct{})
 		l.opened = func(name string) {

@@ -25,7 +25,7 @@ func TestResumingSwitchesNoFurtherThanAsked(t *testing.T) {
 			_, err := s.catalog.AddStorage(t.Context(), "a", n)
 			must(t, err)
 		}
-		s.edit(t, "a", `"produce":0`, `"produce":0,"switching":true`)
+		s.seal(t, "a", 0)
 		slow.SetLatency(100 * time.Millisecond)
 		var wg sync.WaitGroup
 		for i := range 10 { // some of them read before the switch below, and go on after it
@@ -39,7 +39,7 @@ func TestResumingSwitchesNoFurtherThanAsked(t *testing.T) {
 		<-time.After(150 * time.Millisecond)
 		must(t, s.catalog.Resume(t.Context(), "a", ""))
 		wg.Wait()
-		if doc, err := s.catalog.Get(t.Context(), "a"); err != nil || doc.Produce != 1 || doc.Switching {
+		if doc, err := s.catalog.Get(t.Context(), "a"); err != nil || doc.Produce != 1 {
 			t.Errorf("one switch was asked for; the definition is %+v, %v", doc, err)
 		}
 	})

@@ -38,18 +38,21 @@ func (m *message) idempotent() bool { return m.opts != nil }
 // Home returns the index of the storage topic that takes new records, read anew: the home of a producer
 // that begins now. It finishes an interrupted switch. ErrConflict when the topic was moved.
 func (t *Topic) Home(ctx context.Context) (int, error) {
-	for {
-		if err := t.Refresh(ctx); err != nil {
-			return 0, err
-		}
-		doc := t.Document()
-		if err := doc.CheckHere(); err != nil || !doc.Switching {
-			return doc.Produce, err
-		}
-		if err := t.catalog.Resume(ctx, t.name, doc.Life); err != nil {
-			return 0, err
-		}
+	if err := t.Refresh(ctx); err != nil {
+		return 0, err
 	}
+	doc := t.Document()
+	if err := doc.CheckHere(); err != nil || !t.view.Load().overtaken(ctx) {
+		return doc.Produce, err
+	}
+	_, err := t.catalog.past(ctx, t.name, doc.Life, doc.Produce)
+	if errors.Is(err, errNoNext) { // its producer is told
+		err = nil
+	}
+	if err == nil {
+		err = t.Refresh(ctx)
+	}
+	return t.Document().Produce, err
 }
 
 // early reports whether a message's storage topic is just taking over: it must wait for what is

@@ -223,7 +223,7 @@ func TestAProducerBeginsBehindAnInterruptedSwitch(t *testing.T) {
 	create(t, s.catalog, "a", topic.Config{Partitions: 1})
 	_, err := s.catalog.AddStorage(t.Context(), "a", 2)
 	must(t, err)
-	s.edit(t, "a", `"produce":0,`, `"produce":0,"switching":true,`)
+	s.seal(t, "a", 0)
 	tp := open(t, s.catalog, "a")
 	home, err := tp.Home(t.Context())
 	if err != nil || home != 1 {

@@ -57,12 +57,12 @@ func TestAStorageTopicThatIsAnotherOneIsNotOpened(t *testing.T) {
 			defer func() { _, _ = reg.Close(), log.Close() }()
 			catalog := topic.NewCatalog(log, reg, "")
 			doc, err := catalog.Ensure(ctx, "pay", topic.Config{Partitions: 4})
+			if err == nil {
+				_, err = catalog.AddStorage(ctx, "pay", 2)
+			}
 			if err == nil && c.partitions != 4 {
 				name := doc.Storage[0].Name
 				err = errors.Join(log.DeleteTopic(ctx, name), log.CreateTopic(ctx, commitlog.TopicConfig{Name: name, Partitions: c.partitions}))
-			}
-			if err == nil {
-				_, err = catalog.AddStorage(ctx, "pay", 2)
 			}
 			must(t, err)
 			named.id = c.found

@@ -72,7 +72,7 @@ func (c *Catalog) clear(ctx context.Context, made *Document, i int) error {
 	defer cancel()
 	doc, _, err := c.load(ctx, made.Name)
 	switch {
-	case err == nil && doc.Life == made.Life && doc.State != Deleting:
+	case err == nil && doc.Life == made.Life && doc.State != Deleting && (i >= len(doc.Storage) || !doc.Storage[i].Retired):
 		return nil // another process goes on with it
 	case err != nil && !errors.Is(err, fault.NotFound):
 		return err

@@ -160,7 +160,7 @@ func TestASwitchOfAnEarlierLifeSwitchesNothing(t *testing.T) {
 	if err := goOn(); !errors.Is(err, topic.ErrAnotherLife) {
 		t.Errorf("the switch: %v; expected that it was another life", err)
 	}
-	if doc, err := s.quick.Get(t.Context(), "a"); err != nil || doc.Produce != 0 || doc.Switching {
+	if doc, err := s.quick.Get(t.Context(), "a"); err != nil || doc.Produce != 0 {
 		t.Errorf("the definition: %+v, %v", doc, err)
 	}
 	s.check(tp)

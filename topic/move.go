@@ -153,18 +153,14 @@ func (t *Topic) forward(next *generation, messages []*message, err error) {
 // the next producer tries again.
 func (t *Topic) past(g *generation) (*view, error) {
 	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
-		var err error
-		missing := g.missing.Load()
-		if missing == nil {
-			_, err = t.catalog.past(t.life, t.name, t.Document().Life, g.storage)
+		_, err := t.catalog.past(t.life, t.name, t.Document().Life, g.storage)
+		if missing := g.missing.Load(); missing != nil && errors.Is(err, errNoNext) { // it was not retired, but deleted
+			err = *missing
 		}
 		if err == nil {
 			err = t.Refresh(t.life)
 		}
 		v := t.view.Load()
-		if missing != nil && err == nil && v.doc.Produce <= g.storage {
-			return v, *missing // it was not retired, but deleted
-		}
 		if err == nil && v.doc.Produce > g.storage {
 			return v, nil
 		}

@@ -126,14 +126,12 @@ func (c *Catalog) settleRetention(ctx context.Context, name, life string) (settl
 		if err != nil {
 			return nil, refusal, err
 		}
-		switch last := len(doc.Storage) - 1; {
-		case doc.Storage[last].Creating && last > 0:
-			err = c.finishAdd(ctx, doc, version)
+		switch {
 		case doc.Altering:
 			given = doc.storageConfigs()
 			err = c.giveRetention(ctx, doc, version)
 			if err == nil {
-				return doc.visible(), refusal, nil
+				return doc, refusal, nil
 			}
 			if refuses(ctx, err) {
 				if doc.Before == nil {
@@ -147,7 +145,7 @@ func (c *Catalog) settleRetention(ctx context.Context, name, life string) (settl
 			doc.Altering, doc.Before = true, nil
 			err = c.store(ctx, doc, version)
 		default:
-			return doc.visible(), refusal, nil
+			return doc, refusal, nil
 		}
 		if err != nil && !errors.Is(err, fault.Conflict) {
 			return nil, refusal, err
@@ -196,6 +194,9 @@ func (c *Catalog) giveRetention(ctx context.Context, doc *Document, version regi
 		err := c.log.AlterTopic(ctx, doc.storageConfig(i))
 		if err != nil && !(refuses(ctx, err) && c.has(ctx, doc, i)) {
 			now, _, gone := c.ready(ctx, doc.Name, doc.Life)
+			if gone == nil && errors.Is(err, fault.NotFound) {
+				now, _, gone = c.caughtUp(ctx, doc.Name, doc.Life, false)
+			}
 			if gone == nil && i < now.Left() {
 				return fmt.Errorf("topic %q: storage topic %d was retired: %w", doc.Name, i, fault.Conflict)
 			}

@@ -16,8 +16,8 @@ import (
 // How a storage topic goes that can deliver no more records: it is sealed and empty, and every group is
 // past it. Its place in the definition stays, so that indexes and units never shift.
 //
-//  1. It is Retired, and Clearing: from here on its partitions are finished for every group.
-//  2. The storage topic is deleted in the log.
+//  1. The storage topic is deleted in the log.
+//  2. It is Retired, and Clearing: from here on its partitions are finished for every group.
 //  3. Each group forgets its units.
 //  4. It is not Clearing any more.
 //
@@ -57,8 +57,11 @@ func (c *Catalog) PlanRetirement(ctx context.Context, name string) (*api.Retirem
 // ErrConflict for one that was moved.
 func (c *Catalog) Retire(ctx context.Context, name string) (*api.Retirement, error) {
 	r, life := newRetirement(name), ""
-	for {
+	for gone := -1; ; {
 		doc, version, err := c.here(ctx, name, life)
+		if err == nil && doc.Left() < doc.Produce {
+			doc, version, err = c.caughtUp(ctx, name, doc.Life, false)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -75,23 +78,31 @@ func (c *Catalog) Retire(ctx context.Context, name string) (*api.Retirement, err
 				r.Kept = append(r.Kept, api.KeptStorage{Index: oldest, Why: why})
 				return r, c.judge(ctx, doc, oldest+1, r)
 			}
-			if err == nil {
-				s := &doc.Storage[oldest]
-				s.Retired, s.Clearing, s.Ends, s.Spent = true, true, nil, false
-				if err = c.store(ctx, doc, version); err == nil {
-					r.Retired = append(r.Retired, oldest)
-				}
-			}
-		}
-		if errors.Is(err, fault.NotFound) { // of the log: another process is just deleting it
-			if now, _, look := c.here(ctx, name, life); look != nil || now.Left() > oldest {
+			if errors.Is(err, fault.NotFound) && gone != oldest { // another process is just deleting it
+				gone = oldest
 				continue
+			}
+			if err == nil {
+				err = c.retireOldest(ctx, doc, version)
+			}
+			if err == nil {
+				r.Retired = append(r.Retired, oldest)
 			}
 		}
 		if err != nil && !errors.Is(err, fault.Conflict) {
 			return nil, err
 		}
 	}
+}
+
+// retireOldest removes the oldest storage topic, which is not needed, and notes that.
+func (c *Catalog) retireOldest(ctx context.Context, doc *Document, version registry.Version) error {
+	oldest := doc.Left()
+	if err := c.log.DeleteTopic(ctx, doc.Storage[oldest].Name); err != nil && !errors.Is(err, fault.NotFound) {
+		return err
+	}
+	doc.retire(oldest)
+	return c.store(ctx, doc, version)
 }
 
 // Retire is RetireSpent by name; a dry run only says what it would do.
@@ -153,10 +164,15 @@ func (t *Topic) IsRetired(ctx context.Context, storage int, err error) bool {
 	if errors.Is(err, ErrRetired) {
 		return true
 	}
-	if !errors.Is(err, fault.NotFound) && !errors.Is(err, fault.Closed) {
+	switch {
+	case errors.Is(err, fault.NotFound):
+		if _, _, err := t.catalog.caughtUp(ctx, t.name, t.Document().Life, false); err != nil {
+			return false
+		}
+	case !errors.Is(err, fault.Closed):
 		return false
 	}
-	return t.Refresh(ctx) == nil && t.Document().Storage[storage].Retired
+	return t.Refresh(ctx) == nil && storage < t.Document().Left()
 }
 
 // judge says for the sealed storage topics from one on what would become of them.

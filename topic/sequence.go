@@ -20,8 +20,6 @@ func (d *Document) check(key string) error {
 		return fmt.Errorf("a topic with %d storage topics and produce pointer %d", last+1, d.Produce)
 	case len(d.Internal) > maxInternalBytes:
 		return fmt.Errorf("a part of something whose name has %d bytes; at most %d are allowed", len(d.Internal), maxInternalBytes)
-	case d.Switching && (d.Produce == last || d.Storage[d.Produce+1].Creating):
-		return fmt.Errorf("storage topic %d is to be sealed, and none that is there follows", d.Produce)
 	}
 	for i := range d.Storage {
 		if err := d.checkStorage(i); err != nil {
@@ -44,8 +42,6 @@ func (d *Document) checkStorage(i int) error {
 		return fmt.Errorf("storage topic %d is retired, and not one before it or the one that takes new records", i)
 	case s.Partitions < 1 || s.Partitions > commitlog.MaxPartitions || s.K < 1 || s.Partitions%s.K != 0:
 		return fmt.Errorf("storage topic %d with %d partitions and K %d", i, s.Partitions, s.K)
-	case s.Creating && (i <= d.Produce || i < len(d.Storage)-1):
-		return fmt.Errorf("storage topic %d is being made, and %d takes new records; expected the last one, which takes none", i, d.Produce)
 	case i < d.Produce && !s.Retired && len(s.Ends) != s.Partitions:
 		return fmt.Errorf("storage topic %d of %d partitions ends at %v, and %d takes new records; expected the end of each", i, s.Partitions, s.Ends, d.Produce)
 	case i >= d.Produce && len(s.Ends) > 0, slices.ContainsFunc(s.Ends, func(end int64) bool { return end < 0 }):

@@ -47,8 +47,7 @@ type view struct {
 // its records. It is fault.OutOfRange.
 var ErrRetired = fmt.Errorf("it was retired, as all groups had finished it and no record was left: %w", fault.OutOfRange)
 
-// Open opens a topic to produce and consume. The first producer that meets an interrupted switch
-// finishes it.
+// Open opens a topic to produce and consume.
 func (c *Catalog) Open(ctx context.Context, name string) (*Topic, error) {
 	t := &Topic{catalog: c, name: name, retired: map[int]*commitlog.Topic{}}
 	t.life, t.end = context.WithCancel(context.Background())
@@ -77,17 +76,25 @@ func (t *Topic) look(ctx context.Context, old *view) (_ *view, opened []*commitl
 		if version == old.version {
 			return old, nil, nil
 		}
+		if doc.behind(old.doc) {
+			if doc, version, err = t.catalog.caughtUp(ctx, t.name, doc.Life, false); err != nil {
+				return nil, nil, err
+			}
+		}
 		if err := t.catalog.checkKept(old.doc, doc); err != nil {
 			return nil, nil, err
 		}
-		v, opened, err := t.catalog.view(ctx, old, doc.visible(), version)
+		v, opened, err := t.catalog.view(ctx, old, doc, version)
 		if err == nil {
 			return v, opened, nil
 		}
 		if err = closeAll(err, opened); !errors.Is(err, fault.NotFound) || version == missing {
 			return nil, nil, err
 		}
-		missing = version // it may have been retired since the definition was read
+		missing = version // what is gone may have been retired
+		if _, _, behind := t.catalog.caughtUp(ctx, t.name, doc.Life, false); behind != nil {
+			return nil, nil, behind
+		}
 	}
 }
 
@@ -95,7 +102,7 @@ func (t *Topic) look(ctx context.Context, old *view) (_ *view, opened []*commitl
 func (c *Catalog) view(ctx context.Context, old *view, doc *Document, version registry.Version) (_ *view, opened []*commitlog.Topic, _ error) {
 	v := &view{doc: doc, version: version, storage: make([]*commitlog.Topic, len(doc.Storage))}
 	for i := doc.Left(); i < len(doc.Storage); i++ {
-		if i < len(old.storage) {
+		if i < len(old.storage) && old.storage[i] != nil {
 			v.storage[i] = old.storage[i]
 			continue
 		}
@@ -161,7 +168,7 @@ func (t *Topic) adopt(old, v *view) (bool, error) {
 		return false, nil
 	}
 	for i, st := range old.storage {
-		if st != nil && v.storage[i] == nil {
+		if st != nil && (i >= len(v.storage) || v.storage[i] == nil) {
 			t.retired[i] = st
 		}
 	}

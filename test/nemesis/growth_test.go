@@ -76,9 +76,9 @@ func growStep(ctx context.Context, client *ringfence.Client, before *int) (done 
 		*before = info.Produce
 	}
 	switch {
-	case info.Produce > *before && !info.Switching:
+	case info.Produce > *before:
 		return true, nil
-	case len(info.Storage) == info.Produce+1 && !info.Switching:
+	case len(info.Storage) == info.Produce+1:
 		_, err = client.Admin().AddStorage(ctx, topic, partitions)
 	default:
 		_, err = client.Admin().SwitchProduce(ctx, topic)
