@@ -116,7 +116,18 @@ func (b *bringing) storage(ctx context.Context) error {
 			return err
 		}
 		b.open = append(b.open, st)
+		card, err := DecodeCard(st.Config().Name, st.Config().Card)
+		if err != nil {
+			return err
+		}
+		if card != nil && card.Moved != "" { // it ends the list
+			d.Moved, b.changed = &Moved{To: card.Moved, Done: true}, true
+			break
+		}
 		s := Storage{Name: st.Config().Name, Partitions: st.Config().Partitions, ID: st.ID()}
+		if card != nil { // the log may have got partitions that are not ours
+			s.Partitions = min(s.Partitions, card.Partitions[len(card.Partitions)-1])
+		}
 		s.K = factor(d.Storage[i-1], s.Partitions)
 		d.Storage, b.changed = append(d.Storage, s), true
 	}
