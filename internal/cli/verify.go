@@ -36,8 +36,9 @@ func (a *app) verifyCommand() *cobra.Command {
 		Long: `Run producer and consumer processes on a topic and a group of their own while faults
 hurt them. All of them write histories, and a judge says from these whether every
 promise was kept: no acknowledged record is lost, stored twice or skipped, the records
-of a key are processed in order, and a replaced owner can't write any more. When a
-promise was broken, the exit code is 1, and everything is kept as evidence.
+of a key are processed in order, and a replaced owner can't write any more. At the end
+all records that are stored are read again, which finds damage at rest. When a promise
+was broken, the exit code is 1, and everything is kept as evidence.
 
 The faults are kill (kill -9), stop (SIGSTOP for longer than a session lives), term
 (a clean leave), grow (another storage topic while producers and consumers run) and

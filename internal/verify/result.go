@@ -105,11 +105,20 @@ type Takeover struct {
 // examples of each promise that are shown.
 const examples = 3
 
-// verdict has the histories judged, and reports.
-func (r *run) verdict() error {
+// verdict has the histories judged, and reports. rest is the judgement of what is stored; nil: it was not read again.
+func (r *run) verdict(rest *history.Report) error {
 	report, promises, err := r.judge(r.result.Complete)
 	if err != nil {
 		return err
+	}
+	if rest == nil {
+		r.result.Complete = false
+	} else {
+		report.Include(rest)
+		promises = append(slices.Clip(promises), history.ReadAgain)
+		if !slices.Contains(promises, history.OneValue) {
+			promises = append(promises, history.OneValue)
+		}
 	}
 	r.result.tellReport(report, promises)
 	r.result.Faults = takeovers(r.Kinds(), r.result.Schedule)

@@ -60,7 +60,8 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 		return &r.result, errors.Join(err, r.clear())
 	}
 	r.tellStorage()
-	err = errors.Join(err, r.verdict())
+	rest, unread := r.readAll(ctx)
+	err = errors.Join(err, unread, r.verdict(rest))
 	if !c.Keep && !errors.Is(err, ErrBroken) {
 		err = errors.Join(err, r.clear())
 	} else {
@@ -99,6 +100,15 @@ func (r *run) play(ctx context.Context) error {
 		check(r.drained(r.until(ctx, "everything was processed", standing, r.of(caughtUp))))
 		check(r.retireRest(ctx))
 	})
+}
+
+// readAll has what is stored read again, unless the run was ended early.
+func (r *run) readAll(ctx context.Context) (*history.Report, error) {
+	if ctx.Err() != nil {
+		return nil, nil //nolint:nilnil // the verdict says that it is unfinished
+	}
+	r.phase = "all records are read again"
+	return r.reread(ctx, r.has(Retire), r.progress)
 }
 
 // pause lets some time pass; the error says why ctx has ended.

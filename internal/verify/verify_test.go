@@ -336,7 +336,7 @@ func TestVerdict(t *testing.T) {
 			if err := f.Close(); err != nil {
 				t.Fatal(err)
 			}
-			err = r.verdict()
+			err = r.verdict(new(history.Report))
 			if r.result.Verdict != c.want || errors.Is(err, ErrBroken) != (c.want == Broken) || err != nil && c.want != Broken {
 				t.Errorf("%s, %v; expected %s", r.result.Verdict, err, c.want)
 			}
