@@ -21,7 +21,7 @@ CORE := ./assign ./commitlog ./commitlog/memlog ./consumer ./dispatch ./group/..
 # The packages that are not run as a whole under the race detector: they search many histories or crashes
 # in one goroutine (the detector takes 19 GB for those of page), or mostly start programs. `make race` runs
 # a sample of some of them.
-UNRACED := /(sim|crash|page|archtest|cli|doctest|nemesis|mutants)$$
+UNRACED := /(sim|crash|page|archtest|cli|doctest|nemesis|back|mutants)$$
 
 # Pulsar's client has data races of its own where it connects again or the broker ends a topic:
 # tests that make it do so can't run under the detector.

@@ -110,6 +110,7 @@ var layers = []layer{
 	{"internal/harness", []string{"", "commitlog", "commitlog/driver", "group/protocol", "internal/freeze", "internal/history", "registry", "registry/driver"}},
 	{"internal/verify", []string{"", "admin", "commitlog", "internal/harness", "internal/history", "internal/script"}},
 	{"test/nemesis", nil},
+	{"test/back", nil},
 	{"internal/doctest", []string{"internal/testserver"}},
 	{"internal/cli", []string{"...", "!cmd/..."}},
 	{"cmd/...", []string{"..."}},
