@@ -149,7 +149,10 @@ func TestAFullDiskIsAClearErrorAndFewLinesOfLog(t *testing.T) {
 			return
 		}
 		dir := disk.Dir
-		ballast := filepath.Join(dir, "ballast")
+		ballast := filepath.Join(dir, "registry", "ballast") // beside the log
+		if err := os.Mkdir(filepath.Dir(ballast), 0o700); err != nil {
+			t.Fatal(err)
+		}
 		if err := os.WriteFile(ballast, make([]byte, 1<<20), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -73,6 +73,9 @@ func (l *fileLog) makeTopic(tmp string, c driver.TopicConfig) error {
 	return l.fs.SyncDir(topicsDir)
 }
 
+// lockNames are the kernel locks of a topic.
+var lockNames = []string{"alive.lock", "open.lock", "write.lock", "sync.lock", "meta.lock", "prepare.lock"}
+
 // fillTopic makes the files of a new topic, durably.
 func (l *fileLog) fillTopic(dir vfs.Dir, c driver.TopicConfig) error {
 	m := meta{Version: metaVersion, ID: rand.Uint64(), Config: c}
@@ -83,7 +86,7 @@ func (l *fileLog) fillTopic(dir vfs.Dir, c driver.TopicConfig) error {
 	if err := writeFile(dir, metaFile, b); err != nil {
 		return err
 	}
-	for _, name := range []string{"alive.lock", "open.lock", "write.lock", "sync.lock", "meta.lock", "prepare.lock"} {
+	for _, name := range lockNames {
 		if err := writeFile(dir, name, nil); err != nil {
 			return err
 		}

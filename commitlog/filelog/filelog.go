@@ -89,7 +89,7 @@ func Open(ctx context.Context, c Config) (*commitlog.Log, error) {
 	c.idlers = &page.Idlers{Look: watchNap}
 	l := &fileLog{c: c, fs: c.FS, stores: map[string]*store{}, all: map[*store]struct{}{}}
 	if c.FS == nil {
-		fsys, err := l.c.open()
+		fsys, err := vfs.CreateData(c.Dir, c.AllowShared, c.Logger)
 		if err != nil {
 			return nil, explain(fmt.Sprintf("open data directory %s", c.Dir), err)
 		}
@@ -104,14 +104,6 @@ func Open(ctx context.Context, c Config) (*commitlog.Log, error) {
 	}
 	l.sweepAtOpen(ctx)
 	return commitlog.New(l), nil
-}
-
-// open opens the data directory, and makes it when it is missing.
-func (c *Config) open() (*vfs.OS, error) {
-	if c.AllowShared {
-		return vfs.CreateOS(c.Dir, 0o700)
-	}
-	return vfs.CreatePrivate(c.Dir, c.Logger)
 }
 
 // checkUnlinked refuses directories that share a file with another one, see vfs.CheckUnlinked.

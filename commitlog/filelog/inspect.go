@@ -83,31 +83,14 @@ type InspectOptions struct {
 // Inspect reads the log in a data directory, every byte of it, and changes nothing. Dir or FS of
 // c say where; others may use the log meanwhile.
 func Inspect(ctx context.Context, c Config, o *InspectOptions) (*Report, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
 	if o == nil {
 		o = &InspectOptions{}
 	}
-	c.setDefaults()
-	l := &fileLog{c: c, fs: c.FS}
-	if c.FS == nil {
-		fsys, err := vfs.OpenOS(c.Dir)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("data directory %s does not exist: %w", c.Dir, fault.NotFound)
-		}
-		if err != nil {
-			return nil, explain("open data directory "+c.Dir, err)
-		}
-		defer fsys.Close()
-		l.fs = fsys
-	}
-	l.fs = vfs.ReadOnly(l.fs)
-	if done, err := l.checkFormat(); err != nil {
+	l, done, err := looker(&c)
+	if err != nil {
 		return nil, err
-	} else if !done {
-		return nil, fmt.Errorf("%s: expected a file log here, found none: %w", l.fs.Path(root), fault.NotFound)
 	}
+	defer done()
 	names, err := l.topicNames()
 	if err != nil {
 		return nil, err
@@ -132,6 +115,35 @@ func Inspect(ctx context.Context, c Config, o *InspectOptions) (*Report, error) 
 	return report, nil
 }
 
+// looker is a log that is only looked at; done lets go of it.
+func looker(c *Config) (l *fileLog, done func(), err error) {
+	if err := c.Validate(); err != nil {
+		return nil, nil, err
+	}
+	c.setDefaults()
+	l, done = &fileLog{c: *c, fs: c.FS}, func() {}
+	if c.FS == nil {
+		fsys, err := vfs.OpenOS(c.Dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil, fmt.Errorf("data directory %s does not exist: %w", c.Dir, fault.NotFound)
+		}
+		if err != nil {
+			return nil, nil, explain("open data directory "+c.Dir, err)
+		}
+		l.fs, done = fsys, func() { _ = fsys.Close() }
+	}
+	l.fs = vfs.ReadOnly(l.fs)
+	found, err := l.checkFormat()
+	if err == nil && !found {
+		err = fmt.Errorf("%s: expected a file log here, found none: %w", l.fs.Path(root), fault.NotFound)
+	}
+	if err != nil {
+		done()
+		return nil, nil, err
+	}
+	return l, done, nil
+}
+
 // inspector walks one topic.
 type inspector struct {
 	dir      vfs.Dir
@@ -139,6 +151,7 @@ type inspector struct {
 	meta     *meta
 	end      segment.Pos // of the log; 0: not known
 	promised segment.Pos // below it nothing can be missing; 0: not known
+	opened   bool        // a process has the topic open; Copy knows
 	ends     []ending
 	report   TopicReport
 	recs     []driver.Record
@@ -153,15 +166,7 @@ func inspectTopic(ctx context.Context, fsys vfs.FS, name string, o *InspectOptio
 		return nil, err
 	}
 	defer dir.Close()
-	in := &inspector{dir: dir, o: o, meta: m}
-	config, bad := altered(dir, m.Config)
-	in.report = TopicReport{
-		Config: config, Dir: dir.Path("."), Next: make([]int64, m.Config.Partitions),
-		Segments: []SegmentReport{}, Damage: []DamageReport{},
-	}
-	if bad != nil {
-		in.damage(dir.Path(retentionFile), &segment.Damage{Detail: bad.Error()})
-	}
+	in := newInspector(dir, m, o)
 	numbers, oldest, err := in.bounds()
 	if err != nil {
 		return nil, err
@@ -195,6 +200,19 @@ func inspectTopic(ctx context.Context, fsys vfs.FS, name string, o *InspectOptio
 		in.damage(dir.Path("."), &segment.Damage{Detail: "no segment is there"})
 	}
 	return &in.report, nil
+}
+
+func newInspector(dir vfs.Dir, m *meta, o *InspectOptions) *inspector {
+	in := &inspector{dir: dir, o: o, meta: m}
+	config, bad := altered(dir, m.Config)
+	in.report = TopicReport{
+		Config: config, Dir: dir.Path("."), Next: make([]int64, m.Config.Partitions),
+		Segments: []SegmentReport{}, Damage: []DamageReport{},
+	}
+	if bad != nil {
+		in.damage(dir.Path(retentionFile), &segment.Damage{Detail: bad.Error()})
+	}
+	return in
 }
 
 // missing reports the segments from one number up to another, which are not there.

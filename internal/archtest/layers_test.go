@@ -87,6 +87,8 @@ var layers = []layer{
 
 	{"admin", []string{"consumer", "registry", "ring", "subscription", "subscription/core", "topic"}},
 
+	{"backup", []string{"commitlog/filelog", "internal/vfs", "registry/fileregistry"}},
+
 	// The front door knows the embedded backends by itself; clients of servers come in from outside.
 	{"internal/embedded", []string{"commitlog", "commitlog/driver", "commitlog/filelog", "commitlog/memlog", "registry", "registry/driver", "registry/fileregistry", "registry/memregistry"}},
 	{"internal/stores", []string{"commitlog", "commitlog/driver", "internal/embedded", "registry", "registry/driver"}},

@@ -17,6 +17,7 @@ import (
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/commitlog/filelog"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry/fileregistry"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -63,15 +64,22 @@ and so on, see "topic describe"; NAME..0 is enough to say which.`,
 func (a *app) logCheck() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check [DIR]",
-		Short: "Read every byte of a log, verify every checksum, and name what is damaged",
-		Long: `Read every byte of the log in a data directory (default: that of --log, or --data) and
-verify every checksum. It changes nothing, and other processes may use the log meanwhile.
-The exit code is 1 when anything is damaged.`,
+		Short: "Read every byte of a log and of the registry beside it, and name what is damaged",
+		Long: `Read every byte of the log in a data directory (default: that of --log, or --data), and of
+the registry if there is one beside it or --registry names another directory, and verify
+every checksum. It changes nothing, and other processes may use both meanwhile. The exit
+code is 1 when anything is damaged.`,
 		Example: `  ringfence log check ./ringfence-data
-  ringfence log check --format json | jq '.topics[].damage'`,
+  ringfence log check --format json | jq '.registry.damage, .topics[].damage'`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.do(func(ctx context.Context, args []string) error {
-			return a.onLog(args, func(dir string) error { return a.checkLog(ctx, dir) })
+			return a.onLog(args, func(dir string) error {
+				beside := dir
+				if other := directoryOf(a.global.registry); other != "" && len(args) == 0 {
+					beside = other
+				}
+				return a.checkLog(ctx, dir, beside)
+			})
 		}),
 	}
 }
@@ -156,7 +164,7 @@ func (a *app) dumpLog(ctx context.Context, dir string, f dumpFlags) error {
 	if f.partition >= most {
 		return fmt.Errorf("--partition %d: expected at most %d, which is the last one here: %w", f.partition, most-1, fault.Invalid)
 	}
-	return damageError(report)
+	return damageError(checkedTopics(report))
 }
 
 func printFrame(out io.Writer, i filelog.FrameInfo, asJSON bool) error {
@@ -216,10 +224,13 @@ func damageText(topic string, d filelog.DamageReport) string {
 	return fmt.Sprintf("damaged: topic %s: %s bytes %d to %d: %s", topic, d.File, d.From, d.To, d.Detail)
 }
 
-func damageError(r *filelog.Report) error {
+func damageError(log checkedLog) error {
 	n := 0
-	for _, t := range r.Topics {
-		n += len(t.Damage)
+	for i := range log.Topics {
+		n += len(log.Topics[i].Damage)
+	}
+	if log.Registry != nil {
+		n += len(log.Registry.Damage)
 	}
 	if n == 0 {
 		return nil
@@ -227,7 +238,7 @@ func damageError(r *filelog.Report) error {
 	return fmt.Errorf("%s: %w", plural(n, "damaged place"), fault.Corrupt)
 }
 
-func (a *app) checkLog(ctx context.Context, dir string) error {
+func (a *app) checkLog(ctx context.Context, dir, registry string) error {
 	bar, ticker := a.newProgress()
 	defer ticker.Stop()
 	records := int64(0)
@@ -244,12 +255,40 @@ func (a *app) checkLog(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(emit(a, checkedTopics(found), checkTable), damageError(found))
+	log := checkedTopics(found)
+	if log.Registry, err = checkRegistry(ctx, registry); err != nil {
+		return err
+	}
+	return errors.Join(emit(a, log, checkTable), damageError(log))
 }
 
 // checkedLog is what "log check" found, as people and programs read it.
 type checkedLog struct {
-	Topics []checkedTopic `json:"topics"`
+	Topics   []checkedTopic   `json:"topics"`
+	Registry *checkedRegistry `json:"registry"` // null: there is none beside the log
+}
+
+type checkedRegistry struct {
+	fileregistry.Report
+	State  string   `json:"state"`
+	Damage []string `json:"damage"`
+}
+
+// checkRegistry reads the registry in a data directory; nil: there is none.
+func checkRegistry(ctx context.Context, dir string) (*checkedRegistry, error) {
+	r := &checkedRegistry{Report: fileregistry.Report{Dir: dir}, State: "sound", Damage: []string{}}
+	v, err := fileregistry.Look(ctx, fileregistry.Config{Dir: dir})
+	switch {
+	case errors.Is(err, fault.NotFound):
+		return nil, nil
+	case errors.Is(err, fault.Corrupt):
+		r.Damage, r.State = append(r.Damage, err.Error()), "1 damaged place"
+		return r, nil
+	case err != nil:
+		return nil, err
+	}
+	r.Report = v.Report()
+	return r, v.Close()
 }
 
 type checkedTopic struct {
@@ -310,9 +349,20 @@ func checkTable(r *report, log checkedLog) {
 			alarmIf(len(t.Damage) > 0, left(t.State)),
 		}
 	})
+	if g := log.Registry; g != nil {
+		r.line("")
+		tableOf(r, []string{"REGISTRY", "ENTRIES", "SESSIONS", "REVISION", "BYTES", "STATE"}, []*checkedRegistry{g}, func(g *checkedRegistry) []cell {
+			return []cell{left(g.Dir), number(g.Entries), number(g.Sessions), number(int64(g.Revision)), number(g.Bytes), alarmIf(len(g.Damage) > 0, left(g.State))}
+		})
+	}
 	for i := range log.Topics {
 		for _, d := range log.Topics[i].Damage {
 			r.line("%s", damageText(log.Topics[i].Topic, d))
+		}
+	}
+	if log.Registry != nil {
+		for _, d := range log.Registry.Damage {
+			r.line("damaged: %s", d)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"github.com/ringfence/ringfence/internal/access"
@@ -17,6 +18,23 @@ import (
 
 // allowIt ends a message about what AllowShared accepts.
 const allowIt = "; --allow-shared, or allow-shared=true in the URL, takes it as it is"
+
+// CreateData opens the data directory for a log or a registry, and makes it when it is missing: CreatePrivate, or
+// with allowShared CreateOS. It refuses (fault.Invalid) what is no data directory.
+func CreateData(dir string, allowShared bool, log *slog.Logger) (o *OS, err error) {
+	if allowShared {
+		o, err = CreateOS(dir, 0o700)
+	} else {
+		o, err = CreatePrivate(dir, log)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := o.checkOurs(); err != nil {
+		return nil, errors.Join(err, o.Close())
+	}
+	return o, nil
+}
 
 // CreatePrivate is CreateOS of a data directory for this user alone. It refuses (fault.Invalid) a directory
 // that access.Check refuses. An empty directory of this user is closed to others instead, which is logged.
@@ -49,6 +67,28 @@ func (o *OS) private(log *slog.Logger) error {
 		return o.Chmod(".", 0o700)
 	}
 	return fmt.Errorf("data directory: %w; a directory that holds other things stays as it is: name one that is empty or not there yet%s: %w", refused, allowIt, fault.Invalid)
+}
+
+// RestoringDir is a directory in a data directory while a backup is restored into it.
+const RestoringDir = "restoring"
+
+// checkOurs refuses (fault.Invalid) a directory with files in it and neither a log nor a registry, since it serves
+// another purpose, and one into which a backup is being restored.
+func (o *OS) checkOurs() error {
+	list, err := o.ReadDir(".")
+	if err != nil {
+		return err
+	}
+	has := func(names ...string) bool {
+		return slices.ContainsFunc(list, func(e fs.DirEntry) bool { return slices.Contains(names, e.Name()) })
+	}
+	switch {
+	case has(RestoringDir):
+		return fmt.Errorf("a backup is being restored into %s, or that was interrupted; in the latter case remove what is in the directory and restore again: %w", o.dir, fault.Invalid)
+	case empty(list) || has("log", "registry"):
+		return nil
+	}
+	return fmt.Errorf("%s is no data directory of Ringfence: it has %q, and neither log nor registry; name a directory that is empty or not there yet: %w", o.dir, list[0].Name(), fault.Invalid)
 }
 
 // empty tells whether a directory has nothing in it, except what a new file system has.

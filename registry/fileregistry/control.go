@@ -77,12 +77,16 @@ func mapControl(f vfs.File, access hook.Access) (*control, error) {
 	if err != nil {
 		return nil, err
 	}
+	return controlOf(m, access), nil
+}
+
+func controlOf(m vfs.Mapping, access hook.Access) *control {
 	c := &control{m: m, magic: word{hook: access}}
 	c.magic = c.word(0)
 	for i, w := range []*word{&c.written, &c.synced, &c.gen, &c.sealed, &c.holder, &c.rotating, &c.check, &c.syncs[0], &c.syncs[1]} {
 		*w = c.word(64 + 8*i)
 	}
-	return c, nil
+	return c
 }
 
 // word is the aligned word at off; mappings start at a page.

@@ -100,7 +100,7 @@ func open(ctx context.Context, cfg Config) (_ *store, err error) {
 	}
 	s := &store{fs: cfg.FS, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)), handle: newID(), space: cfg.space, access: hook.AccessOf(ctx), gate: hook.GateOf(ctx), quit: make(chan struct{})}
 	if s.fs == nil {
-		osfs, err := createDir(cfg.Dir, cfg.AllowShared, s.log)
+		osfs, err := vfs.CreateData(cfg.Dir, cfg.AllowShared, s.log)
 		if err != nil {
 			return nil, refusedIn(cfg.Dir, fmt.Errorf("file registry: data directory: %w", err))
 		}
@@ -131,14 +131,6 @@ func open(ctx context.Context, cfg Config) (_ *store, err error) {
 	s.start(cfg.NoSync, &directory{fs: s.fs, info: info, told: make(chan struct{})})
 	s.keeper.sweep(ctx)
 	return s, nil
-}
-
-// createDir opens the data directory, and makes it when it is missing.
-func createDir(dir string, allowShared bool, log *slog.Logger) (*vfs.OS, error) {
-	if allowShared {
-		return vfs.CreateOS(dir, 0o700)
-	}
-	return vfs.CreatePrivate(dir, log)
 }
 
 // openDir makes the directory if need be and opens it.

@@ -33,6 +33,7 @@ type journal struct {
 	fs    vfs.FS // the directory
 	data  vfs.FS // in which it lies
 	files [2]vfs.File
+	looks bool // the files are opened for reading only
 	// named: this process knows that the file's name is durable. The file's maker may have been killed before
 	// it was, so the first in each process that relies on a name syncs the directory.
 	named [2]bool

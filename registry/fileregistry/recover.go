@@ -40,28 +40,14 @@ func (j *journal) recover() error {
 	j.ctl.sealed.Store(0)
 	j.ctl.syncs[0].Store(0)
 	j.ctl.syncs[1].Store(0)
-	hdr, found, err := j.newest()
+	found, err := j.reload(h)
 	if err != nil {
 		return err
 	}
-	if h.gen > hdr.gen {
-		return j.missing(h.gen)
-	}
-	j.st = newState()
 	if !found {
-		if h.synced > 0 {
-			return j.missing(1)
-		}
-		j.hdr = header{}
 		return j.rotate(0)
 	}
-	if j.st, err = j.loadSnapshot(&hdr); err != nil {
-		return err
-	}
-	j.hdr, j.applied, j.rev = hdr, hdr.base, hdr.rev
-	if err := j.replay(h.synced); err != nil {
-		return err
-	}
+	hdr := &j.hdr
 	if h == (hint{j.applied, hdr.gen}) && len(j.st.sessions) == 0 {
 		ok, err := j.nothingNext()
 		if err != nil {
@@ -78,6 +64,30 @@ func (j *journal) recover() error {
 		return j.postpone(hdr.gen)
 	}
 	return err
+}
+
+// reload brings the view to what the journal holds, by its bytes and the hint. It writes nothing. false: no
+// generation was ever in force.
+func (j *journal) reload(h hint) (found bool, _ error) {
+	hdr, found, err := j.newest()
+	if err != nil {
+		return false, err
+	}
+	if h.gen > hdr.gen {
+		return false, j.missing(h.gen)
+	}
+	j.hdr, j.st = header{}, newState()
+	if !found {
+		if h.synced > 0 {
+			return false, j.missing(1)
+		}
+		return false, nil
+	}
+	if j.st, err = j.loadSnapshot(&hdr); err != nil {
+		return false, err
+	}
+	j.hdr, j.applied, j.rev = hdr, hdr.base, hdr.rev
+	return true, j.replay(h.synced)
 }
 
 // postpone leaves the recovery to the first process that finds room: where the disk copies on write, a full

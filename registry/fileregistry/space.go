@@ -89,7 +89,11 @@ func (j *journal) openFile(i uint64, flag int) error {
 	if j.files[i] != nil {
 		return nil
 	}
-	f, err := j.fs.OpenFile(journalName(i), os.O_RDWR|flag, 0o600)
+	flag |= os.O_RDWR
+	if j.looks {
+		flag = os.O_RDONLY
+	}
+	f, err := j.fs.OpenFile(journalName(i), flag, 0o600)
 	if err != nil {
 		return err
 	}
