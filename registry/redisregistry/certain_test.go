@@ -80,3 +80,17 @@ func TestARefusalInTheMiddleOfTheScriptIsUnknown(t *testing.T) {
 		t.Errorf("the script has written %d entries before it was refused, %v; the test shows nothing", n, err)
 	}
 }
+
+// A server whose commands were renamed knows no EVALSHA: that is no damage, and the error says what to do.
+func TestAMissingCommandIsToldAsSuch(t *testing.T) {
+	t.Parallel()
+	s := mustOpen(t, at(t, testserver.Private(t, "redis").URL()))
+	err := s.client.Do(t.Context(), s.client.B().Arbitrary("EVALSHA-RENAMED", "x").Build()).Error()
+	if err = classify("transaction", err, fault.Unknown); !errors.Is(err, fault.Unavailable) || errors.Is(err, fault.Unknown) || !strings.Contains(err.Error(), "needs EVALSHA") {
+		t.Errorf("an unknown command: %v; expected unavailable, with what the registry needs", err)
+	}
+	script := s.client.B().Eval().Script("return redis.call('hset-renamed')").Numkeys(0).Build()
+	if err = classify("transaction", s.client.Do(t.Context(), script).Error(), fault.Unknown); !errors.Is(err, fault.Unknown) || !strings.Contains(err.Error(), "needs EVALSHA") {
+		t.Errorf("an unknown command in a script: %v; expected an unknown outcome, with what the registry needs", err)
+	}
+}

@@ -39,13 +39,31 @@ var refusals = []struct {
 	{"max number of clients", fault.Unavailable},
 	{"invalid password", fault.Unavailable},
 	{"DB index is out of range", fault.Invalid},
+	{"unknown command", fault.Unavailable}, // it was renamed, or a proxy does not pass it on
+}
+
+// missing are answers of a server that keeps a command from the registry.
+var missing = []string{"NOPERM", "unknown command", "Unknown Redis command", "The user executing the script can't run", "ACL failure in script"}
+
+// advice is what helps against an answer of the server; "": nothing that is known.
+func advice(answer string) string {
+	for _, m := range missing {
+		if strings.Contains(answer, m) {
+			return "the server denies the registry a command, key or channel; it needs EVALSHA, EVAL and what its scripts call: give the user its rights (docs/guide/security.md), " +
+				"take a rename-command of it out of the server's configuration, or use another server: "
+		}
+	}
+	return ""
 }
 
 // classify gives an error its kind; silent is the kind if a request may have been sent and got no answer.
 func classify(what string, err error, silent error) error {
 	var refused *rueidis.RedisError
 	var unsent *dialError
-	kind := silent
+	kind, help := silent, ""
+	if errors.As(err, &refused) {
+		help = advice(refused.Error())
+	}
 	switch {
 	case errors.As(err, &refused) && midway(refused.Error()):
 	case errors.As(err, &refused):
@@ -63,12 +81,12 @@ func classify(what string, err error, silent error) error {
 	case errors.Is(err, context.Canceled):
 		return fmt.Errorf("redis registry: %s: %w: %w", what, silent, err)
 	}
-	return fmt.Errorf("redis registry: %s: %w: %w", what, kind, err)
+	return fmt.Errorf("redis registry: %s: %w: %s%w", what, kind, help, err)
 }
 
-// midway reports whether the user lacks the right to a command of the script. An earlier command of it may
-// have written.
+// midway reports whether a command of the script is missing. An earlier command of it may have written.
 func midway(answer string) bool {
-	return strings.Contains(answer, "The user executing the script can't run") ||
+	return strings.Contains(answer, "Unknown Redis command called from") ||
+		strings.Contains(answer, "The user executing the script can't run") ||
 		strings.Contains(answer, "ACL failure in script") && strings.Contains(answer, "permissions to run the") // since 7.2
 }
