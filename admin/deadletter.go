@@ -40,8 +40,9 @@ func (c *Client) RedriveDeadLetters(ctx context.Context, name string, opts *Dead
 	return c.subs.Order(ctx, name, (*subscription.Choice)(opts), core.Redrive, nil)
 }
 
-// DiscardDeadLetters orders that dead letters be finished as they are: the keys that they block go on without them. Its errors are
-// those of RedriveDeadLetters.
+// DiscardDeadLetters orders that dead letters be finished as they are: the keys that they block go on without them. A parked
+// record too, which is tried again, is finished when its ID is named, or it has failed and its key is. Its errors are those of
+// RedriveDeadLetters.
 func (c *Client) DiscardDeadLetters(ctx context.Context, name string, opts *DeadLetterOptions) (int, error) {
 	return c.subs.Order(ctx, name, (*subscription.Choice)(opts), core.Discard, nil)
 }

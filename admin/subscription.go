@@ -153,6 +153,23 @@ func (c *Client) AlterSubscription(ctx context.Context, name string, change func
 	}))
 }
 
+// RetrySubscriptionOptions choose among failing records; the zero value chooses all.
+type RetrySubscriptionOptions struct {
+	IDs []string // of parked records
+	Key []byte   // nil: any
+}
+
+// RetrySubscription orders that failing records be tried now: their pauses end, and with them the wait for the next look at an
+// endpoint that does not work, whatever Retry-After asked for. It returns how many of them are parked; those that members hold in
+// memory are tried too, unless IDs are named. Records keep their attempts and their order. Members carry the order out, as soon
+// as there are some.
+//
+// ErrNotFound when an ID is none of a parked record; ErrConflict when it is a dead letter, see RedriveDeadLetters.
+func (c *Client) RetrySubscription(ctx context.Context, name string, opts *RetrySubscriptionOptions) (int, error) {
+	o := orZero(opts)
+	return c.subs.Retry(ctx, name, o.IDs, o.Key)
+}
+
 // ReshardSubscriptionOptions are the options of ReshardSubscription.
 type ReshardSubscriptionOptions struct {
 	DryRun bool // only say what it would do

@@ -59,10 +59,10 @@ type BlockedKey struct {
 	Followers int              `json:"followers"` // records of the key that are parked behind it
 }
 
-// DeadLetterOrder says about how many dead letters an order was given.
+// DeadLetterOrder says about how many dead letters, or parked records, an order was given.
 type DeadLetterOrder struct {
 	Subscription string `json:"subscription"`
-	Order        string `json:"order"` // redrive, skip, discard or edit
+	Order        string `json:"order"` // redrive, skip, discard, edit or retry
 	Records      int    `json:"records"`
 	DryRun       bool   `json:"dry_run,omitempty"`
 }

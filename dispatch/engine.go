@@ -1,12 +1,14 @@
 package dispatch
 
 import (
+	"container/heap"
 	"context"
 	"errors"
 	"fmt"
 	"hash/maphash"
 	"log/slog"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -274,6 +276,20 @@ func (e *Engine) SetRetry(r Retry) {
 	e.mu.Lock()
 	defer e.unlock()
 	e.cfg.Retry = r.withDefaults()
+}
+
+// Hurry ends the pauses of failing records that are meant: their next attempts begin as soon as they may.
+func (e *Engine) Hurry(meant func(*Record) bool) {
+	e.mu.Lock()
+	defer e.unlock()
+	now := time.Now()
+	for _, n := range slices.Clone(e.sched.retries) {
+		if n.fail.why == "" && n.fail.due.After(now) && meant(&n.rec) {
+			n.fail.due = now
+			heap.Fix(&e.sched.retries, n.fail.index)
+			e.arm(now)
+		}
+	}
 }
 
 // TryOne lets one record be handled while the engine is paused, the one that has waited the longest.

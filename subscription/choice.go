@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ringfence/ringfence/subscription/core"
 	"github.com/ringfence/ringfence/subscription/filter"
 )
 
@@ -37,6 +38,12 @@ func (o *Choice) choose(topic string, all []entry) ([]entry, error) {
 		}
 	}
 	return slices.DeleteFunc(all, func(l entry) bool { return !o.match(&l, l.ID.String()) || !wanted(&l) }), nil
+}
+
+// namesParked reports whether a parked record that waits behind no dead letter is chosen by its ID, or it failed and is
+// chosen by its key.
+func (o *Choice) namesParked(it *core.Item) bool {
+	return o != nil && (slices.Contains(o.IDs, it.ID.String()) || o.Key != nil && it.Since > 0)
 }
 
 func (o *Choice) match(l *entry, name string) bool {

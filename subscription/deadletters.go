@@ -23,6 +23,7 @@ var decided = map[core.Verb]api.DeadLetterStatus{
 type entry struct {
 	core.Item
 	Shard  int
+	Parked bool // it failed, is tried again, and waits for nothing
 	Record commitlog.Record // the user's
 	Lost   error            // why the record can't be read; nil: it is there
 	Verb   core.Verb        // what was ordered, once it is done with
@@ -32,6 +33,9 @@ type entry struct {
 // failed reports a dead letter without a decision; other entries wait, or are done with.
 func (e *entry) failed() bool { return e.Dead && e.Verb == 0 }
 
+// open reports whether an order can be given about an entry.
+func (e *entry) open() bool { return (e.failed() || e.Parked) && e.Order == 0 }
+
 func byKeyAndPlace(a, b entry) int {
 	return cmp.Or(slices.Compare(a.Key, b.Key), a.ID.Compare(b.ID.Origin), cmp.Compare(a.Round, b.Round))
 }
@@ -39,7 +43,7 @@ func byKeyAndPlace(a, b entry) int {
 // DeadLetters lists what is not delivered until an operator decides, in order of key and place. With an
 // error it lists what could be read.
 func (c *Subscriptions) DeadLetters(ctx context.Context, name string, opts *Choice) ([]api.DeadLetter, error) {
-	j, all, err := c.chosen(ctx, name, opts)
+	j, all, err := c.chosen(ctx, name, opts, nil)
 	if j != nil && opts != nil && opts.Decided {
 		history, also := j.history(ctx)
 		err = errors.Join(err, also)
@@ -86,22 +90,22 @@ func deadLetterOf(topic string, e *entry) api.DeadLetter {
 	return d
 }
 
-// chosen returns the matching dead letters of a subscription, and what waits behind them.
-func (c *Subscriptions) chosen(ctx context.Context, name string, opts *Choice) (*journals, []entry, error) {
+// chosen returns the matching dead letters of a subscription, and what waits behind them; and what parked chooses of
+// the records that are tried again, nil: nothing.
+func (c *Subscriptions) chosen(ctx context.Context, name string, opts, parked *Choice) (*journals, []entry, error) {
 	j, err := c.journals(ctx, name)
 	if err != nil {
 		return nil, nil, err
 	}
-	all, err := j.deadLetters(ctx)
+	all, err := j.deadLetters(ctx, parked)
 	all, unfit := opts.choose(j.Definition.Topic, all)
 	return j, all, errors.Join(err, unfit)
 }
 
-// deadLetters returns all records that wait for a decision. Parked records that will be tried again are not
-// among them. With an error they are those of the shards that could be read.
-func (j *journals) deadLetters(ctx context.Context) ([]entry, error) {
+// deadLetters returns all records that wait for a decision, and those that parked chooses of what is tried again. With an error they are those of the shards that could be read.
+func (j *journals) deadLetters(ctx context.Context, parked *Choice) ([]entry, error) {
 	all, err := eachShard(j, func(shard int) ([]entry, error) {
-		some, err := j.deadLettersOf(ctx, shard)
+		some, err := j.deadLettersOf(ctx, shard, parked)
 		return some, errors.Join(err, j.Whole(ctx, shard))
 	})
 	slices.SortStableFunc(all, byKeyAndPlace)
@@ -121,21 +125,25 @@ func eachShard[T any](j *journals, f func(shard int) ([]T, error)) (all []T, _ e
 	return all, errors.Join(errs...)
 }
 
-func (j *journals) deadLettersOf(ctx context.Context, shard int) (all []entry, _ error) {
+func (j *journals) deadLettersOf(ctx context.Context, shard int, parked *Choice) (all []entry, _ error) {
 	items, err := j.Items(ctx, shard)
 	if err != nil {
 		return nil, err
 	}
 	blocked := map[string]bool{}
 	for _, it := range items {
+		tried := false
 		switch {
 		case it.Dead && it.Blocking && it.Key != nil:
 			blocked[string(it.Key)] = true
 		case it.Dead:
 		case it.Key == nil || !blocked[string(it.Key)]:
-			continue
+			if !parked.namesParked(&it) {
+				continue
+			}
+			tried = true
 		}
-		e := entry{Item: it, Shard: shard}
+		e := entry{Item: it, Shard: shard, Parked: tried}
 		if e.Record, e.Lost, err = j.Payload(ctx, shard, &it); err != nil {
 			return nil, err
 		}

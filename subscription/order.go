@@ -13,7 +13,7 @@ import (
 	"github.com/ringfence/ringfence/subscription/shard"
 )
 
-// Orders about dead letters. A list is a look at journals, and may be old when an operator decides. So an order names
+// Orders about dead letters, and about parked records that are to be finished. A list is a look at journals, and may be old when an operator decides. So an order names
 // dead letters by their round, and the shard that carries it out takes only those that are still dead letters in that
 // round. An order that comes too late says so (fault.Conflict), and one that met a reshard is given once more to the
 // new shards.
@@ -25,12 +25,16 @@ import (
 // letter: nothing is ordered then. fault.Conflict, with how many it was in time for, when another order about
 // some of them came first. Without IDs it passes over those that have one already.
 func (c *Subscriptions) Order(ctx context.Context, name string, opts *Choice, verb core.Verb, value []byte) (int, error) {
-	j, dead, err := c.chosen(ctx, name, opts)
+	var parked *Choice
+	if verb == core.Pass || verb == core.Discard {
+		parked = opts
+	}
+	j, dead, err := c.chosen(ctx, name, opts, parked)
 	if err != nil {
 		return 0, err
 	}
 	waiting := dead
-	dead = slices.DeleteFunc(slices.Clone(dead), func(l entry) bool { return !l.failed() || l.Order != 0 })
+	dead = slices.DeleteFunc(slices.Clone(dead), func(l entry) bool { return !l.open() })
 	if opts != nil {
 		for _, id := range opts.IDs {
 			if !slices.ContainsFunc(dead, func(l entry) bool { return l.ID.String() == id }) {
@@ -55,7 +59,7 @@ func (c *Subscriptions) Order(ctx context.Context, name string, opts *Choice, ve
 	if opts != nil && opts.DryRun {
 		return len(dead), nil
 	}
-	late, err := c.giveOrder(ctx, j, verb, dead, edited)
+	late, err := c.giveOrder(ctx, j, verb, dead, edited, parked)
 	if err == nil && len(late) > 0 {
 		names := make([]string, len(late))
 		for i, id := range late {
@@ -87,7 +91,7 @@ func notFailed(ctx context.Context, j *journals, waiting []entry, id string) err
 // giveOrder writes an order down for the shards that carry it out, and returns those that it was too late for.
 // During a reshard it may be too late for the old shards, and too early for the new ones: then it is given again
 // to the new ones, for what is still a dead letter.
-func (c *Subscriptions) giveOrder(ctx context.Context, j *journals, verb core.Verb, dead []entry, edited *commitlog.Record) ([]core.ID, error) {
+func (c *Subscriptions) giveOrder(ctx context.Context, j *journals, verb core.Verb, dead []entry, edited *commitlog.Record, parked *Choice) ([]core.ID, error) {
 	name, life := j.Definition.Name, j.Definition.Life()
 	var late []core.ID
 	for until := time.Now().Add(reshardPatience); ; {
@@ -114,12 +118,10 @@ func (c *Subscriptions) giveOrder(ctx context.Context, j *journals, verb core.Ve
 		case <-time.After(reshardEvery):
 		}
 		var now []entry
-		if j, now, err = c.chosen(ctx, name, nil); err != nil {
+		if j, now, err = c.chosen(ctx, name, nil, parked); err != nil {
 			return nil, err
 		}
-		dead = slices.DeleteFunc(now, func(l entry) bool {
-			return !l.failed() || l.Order != 0 || !slices.Contains(late, l.ID)
-		})
+		dead = slices.DeleteFunc(now, func(l entry) bool { return !l.open() || !slices.Contains(late, l.ID) })
 	}
 }
 
@@ -133,7 +135,9 @@ func (j *journals) order(ctx context.Context, verb core.Verb, dead []entry, edit
 		o := shard.Ordered{Shard: n, Verb: verb, Edited: edited}
 		for _, e := range dead {
 			if e.Shard == n {
-				o.IDs, o.Key = append(o.IDs, e.ID), e.Key
+				if o.IDs = append(o.IDs, e.ID); edited != nil {
+					o.Key = e.Key
+				}
 			}
 		}
 		some, err := j.Order(ctx, o)

@@ -39,6 +39,43 @@ func (a *app) subscriptionResume() *cobra.Command {
 	}
 }
 
+func (a *app) subscriptionRetry() *cobra.Command {
+	var opts admin.RetrySubscriptionOptions
+	var key string
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "retry NAME (--id ID... | --key K | --all)",
+		Short: "Try failing records now, in place of at the end of their pauses",
+		Long: `Try failing records of a subscription now: their pauses end, and so does the wait for the
+next look at an endpoint that does not work, also one that a Retry-After asked for. A record
+keeps its attempts and its place in the order of its key. The members of the subscription
+carry it out, as soon as there are some. It prints how many of the records are parked;
+--key and --all are about those too that members hold in memory.
+
+A record that was given up is a conflict (exit code 4): "subscription dead-letters redrive"
+delivers it again.`,
+		Example: `  ringfence subscription retry billing --all
+  ringfence subscription retry billing --key acct-42`,
+	}
+	fl := cmd.Flags()
+	fl.StringSliceVar(&opts.IDs, "id", nil, "the parked record of this `ID`, as \"subscription why\" shows it; may be repeated")
+	fl.StringVar(&key, "key", "", "the records of this `key`")
+	fl.BoolVar(&all, "all", false, "all of them")
+	cmd.MarkFlagsOneRequired("id", "key", "all")
+	cmd.MarkFlagsMutuallyExclusive("id", "key", "all")
+	cmd.RunE = show(a, func(ctx context.Context, c *admin.Client, args []string) (api.DeadLetterOrder, error) {
+		if fl.Changed("key") {
+			opts.Key = []byte(key)
+		}
+		n, err := c.RetrySubscription(ctx, args[0], &opts)
+		if err != nil {
+			return api.DeadLetterOrder{}, err
+		}
+		return api.DeadLetterOrder{Subscription: args[0], Order: "retry", Records: n}, nil
+	}, orderLine)
+	return cmd
+}
+
 func (a *app) subscriptionReshard() *cobra.Command {
 	var opts admin.ReshardSubscriptionOptions
 	var shards int

@@ -42,7 +42,7 @@ func Encode(r *Record, carried []byte) []byte {
 		for _, id := range r.IDs {
 			w.id(id)
 		}
-		if r.Verb == Edit {
+		if r.Verb == Edit || r.Verb == Retry {
 			w.key(r.Key, carried)
 		}
 		return w.b
@@ -93,11 +93,11 @@ func Decode(b, key []byte) (*Record, error) {
 		for range d.count(MaxIDs) {
 			r.IDs = append(r.IDs, d.id())
 		}
-		if r.Verb == Edit {
+		if r.Verb == Edit || r.Verb == Retry {
 			r.Key = d.key(key)
-			if len(r.IDs) != 1 {
-				d.fail("one value for several records, or for none")
-			}
+		}
+		if r.Verb == Edit && len(r.IDs) != 1 {
+			d.fail("one value for several records, or for none")
 		}
 		return r, d.end()
 	}

@@ -56,6 +56,10 @@ type Note struct {
 	Record
 }
 
+// Hurry says that the pauses that an order is about end, those of records too that are not parked, and what holds the
+// deliveries of all back.
+type Hurry struct{ Record }
+
 // Settle finishes a main record: its outcome can't be lost any more.
 type Settle struct{ Origin Origin }
 
@@ -86,6 +90,7 @@ type Trim struct{ Before int64 }
 func (Append) effect()  {}
 func (Copy) effect()    {}
 func (Note) effect()    {}
+func (Hurry) effect()   {}
 func (Settle) effect()  {}
 func (Deliver) effect() {}
 func (Started) effect() {}

@@ -139,7 +139,7 @@ func (l *keyState) idle() bool { return !l.open() && l.aside == 0 && l.direct ==
 
 // deliverable returns the head when it may be delivered at its time; nil: not now.
 func (l *keyState) deliverable() *item {
-	if l.busy || l.direct > 0 || len(l.queue) == 0 || l.queue[0].dead || l.queue[0].pending > 0 {
+	if l.busy || l.direct > 0 || len(l.queue) == 0 || l.queue[0].dead || l.queue[0].order != 0 || l.queue[0].pending > 0 {
 		return nil
 	}
 	return l.queue[0]

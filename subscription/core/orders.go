@@ -7,9 +7,11 @@ import (
 	"slices"
 )
 
-// order is what was ordered about dead letters and is not carried out yet. The first order that names a
-// record takes it, which its place in the journal decides: every reader that gets that far sees the same,
-// as does the giver of the order.
+// order is what was ordered about dead letters, or parked records that are to be finished, and is not carried out yet.
+// The first order that names a record takes it, which its place in the journal decides: every reader that gets that far
+// sees the same, as does the giver of the order. A parked record with an order begins no attempt; one under way ends, and
+// when it succeeds, nothing is left to carry out. An order to retry lasts no longer than it takes to read it: it is done
+// when the record is due.
 type order struct {
 	place int64
 	note  Record // it, with the records that it took
@@ -22,28 +24,71 @@ func (v Verb) again() bool { return v == Redrive || v == Edit }
 // ends reports whether they are finished; without an order neither.
 func (v Verb) ends() bool { return v == Discard || v == Pass }
 
-// takes reports whether an order is about a dead letter as it is now.
+// taken is what an order took.
+type taken struct {
+	place int64
+	ids   []ID
+}
+
+// takes reports whether an order is about a record as it is now.
 func (r *Record) takes(it *item, id ID) bool {
-	if it == nil || it.id() != id || !it.dead || it.order != 0 || r.Verb == 0 {
+	if it == nil || it.id() != id || it.order != 0 || r.Verb == 0 {
+		return false
+	}
+	if !it.dead {
+		return r.Verb.ends() || r.Verb == Retry
+	}
+	if r.Verb == Retry {
 		return false
 	}
 	key := it.state.key()
 	return r.Verb != Edit || bytes.Equal(r.Key, key) && (r.Key == nil) == (key == nil) // it is stored with the new value
 }
 
-// take notes an order, and carries it out if this start is the owner.
-func (s *State) take(place int64, r *Record) {
+// take notes an order, and carries it out if this start is the owner. It returns what the order took.
+func (s *State) take(place int64, r *Record) []ID {
+	if r.Verb == Retry {
+		return s.hurry(r)
+	}
 	o := &order{place: place, note: Record{Set: s.cfg.Set, Kind: Order, At: r.At, Order: r.Order, Verb: r.Verb, Key: r.Key}}
 	for _, id := range r.IDs {
 		if it := s.items[id.Origin]; r.takes(it, id) {
 			it.order = r.Verb
 			s.orders[id.Origin] = o
 			o.note.IDs = append(o.note.IDs, id)
+			s.refresh(it.state)
 		}
 	}
 	if len(o.note.IDs) > 0 && s.phase == live {
 		s.note(o)
 	}
+	return o.note.IDs
+}
+
+// hurry ends the pauses that an order is about, and returns those records that it names and found.
+func (s *State) hurry(r *Record) (found []ID) {
+	now := func(it *item) {
+		if it.due = 0; it.state.index >= 0 {
+			s.refresh(it.state)
+		}
+	}
+	for _, id := range r.IDs {
+		if it := s.items[id.Origin]; r.takes(it, id) {
+			found = append(found, id)
+			now(it)
+		}
+	}
+	if len(r.IDs) == 0 {
+		for _, it := range s.items {
+			if !it.dead && (r.Key == nil || it.state.name == "k"+string(r.Key)) {
+				now(it)
+			}
+		}
+	}
+	if s.phase == live {
+		s.emit(Hurry{*r})
+	}
+	return found
 }
 
 func (s *State) note(o *order) {
@@ -69,9 +114,9 @@ func (s *State) Noted(n Note) {
 	}
 }
 
-// obey carries out what was ordered about a dead letter.
+// obey carries out what was ordered about a dead letter or a parked record.
 func (s *State) obey(it *item) {
-	if s.phase != live || it.order == 0 || it.pending > 0 || s.items[it.Origin] != it {
+	if s.phase != live || it.order == 0 || it.pending > 0 || it.busy || s.items[it.Origin] != it {
 		return
 	}
 	o := s.orders[it.Origin]
@@ -91,13 +136,11 @@ func (s *State) obey(it *item) {
 	s.about(it, Entry{Record: r, Payload: p})
 }
 
-// Took returns which records the order at a place of the journal took that are not yet as it wants them;
-// an order that wants what was done, or what another one wants, takes nothing.
+// Took returns which records the order at a place of the journal took, when that was the last one read; an order that
+// wants what was done, or what another one wants, takes nothing.
 func (s *State) Took(place int64) []ID {
-	for _, o := range s.orders {
-		if o.place == place {
-			return o.note.IDs
-		}
+	if s.took.place != place {
+		return nil
 	}
-	return nil
+	return s.took.ids
 }

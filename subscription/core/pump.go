@@ -173,6 +173,7 @@ func (s *State) Released(id ID) {
 	if it := s.items[id.Origin]; it != nil && it.id() == id && it.busy {
 		it.release()
 		s.refresh(it.state)
+		s.obey(it)
 	}
 }
 

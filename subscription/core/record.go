@@ -52,7 +52,7 @@ const (
 	Done                  // it is finished
 	Dead                  // it is a dead letter; its payload is in the dead-letter topic
 	Known                 // it was finished under an earlier shard set
-	Order                 // what people want done with dead letters; from any writer
+	Order                 // what people want done with dead letters and what is parked; from any writer
 	Ends                  // its partition ended at ID.Offset then: what was said of records from there on is void
 	Close                 // the last that counts: another shard set continues
 	kinds
@@ -85,6 +85,7 @@ const (
 	Discard                 // finish it as it is; its key goes on
 	Pass                    // the same, of one that is dealt with in another way
 	Edit                    // deliver it again, with the value that the order has
+	Retry                   // of what is parked: its pause ends now. Without IDs it is about all of Key, or about all
 	verbs
 )
 
@@ -100,7 +101,7 @@ type Record struct {
 
 	ID ID // of Park, Try, Done, Dead, Known, Ends
 
-	// Of Park, Dead and Known, and of an Order to Edit. Key is nil for a record without one.
+	// Of Park, Dead and Known, and of an Order to Edit or Retry. Key is nil for a record without one.
 	Key       []byte
 	Timestamp int64 // of the main record
 

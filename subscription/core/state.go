@@ -56,7 +56,8 @@ type State struct {
 	ending  Ending
 	keys    map[string]*keyState
 	items   map[Origin]*item
-	orders  map[Origin]*order // of dead letters, that are not carried out yet
+	orders  map[Origin]*order // of dead letters and parked records, that are not carried out yet
+	took    taken             // by the last order
 	answers map[string]string // see shared
 	placed  []placed          // what keeps the journal's beginning, in order of place
 	tidyTo  int64             // what lies below is being appended once more; see Tidy
@@ -192,7 +193,7 @@ func (s *State) Read(place int64, r *Record) {
 	}
 	switch own := r.By == s.cfg.Tenure; {
 	case r.Kind == Order:
-		s.take(place, r)
+		s.took = taken{place, s.take(place, r)}
 	case r.Kind == Fence && r.By.above(s.level):
 		s.level, s.seq = r.By, r.Seq
 		s.fences = append(s.fences, place)

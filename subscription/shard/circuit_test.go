@@ -198,7 +198,8 @@ func (*counter) Pause()    {}
 func (*counter) Resume()   {}
 func (*counter) Limit(int) {}
 
-func (*counter) SetRetry(dispatch.Retry) {}
+func (*counter) SetRetry(dispatch.Retry)           {}
+func (*counter) Hurry(func(*dispatch.Record) bool) {}
 
 func (c *counter) TryOne() bool {
 	c.asked = append(c.asked, time.Since(c.since))

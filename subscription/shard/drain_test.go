@@ -13,11 +13,12 @@ import (
 // idleEngine has no main records.
 type idleEngine struct{}
 
-func (idleEngine) Pause()                  {}
-func (idleEngine) Resume()                 {}
-func (idleEngine) TryOne() bool            { return false }
-func (idleEngine) Limit(int)               {}
-func (idleEngine) SetRetry(dispatch.Retry) {}
+func (idleEngine) Pause()                            {}
+func (idleEngine) Resume()                           {}
+func (idleEngine) TryOne() bool                      { return false }
+func (idleEngine) Limit(int)                         {}
+func (idleEngine) SetRetry(dispatch.Retry)           {}
+func (idleEngine) Hurry(func(*dispatch.Record) bool) {}
 
 // The next owner begins once a drain is over, so an attempt that the drain does not wait for would be made beside
 // those of the next owner.

@@ -248,6 +248,7 @@ func (s *Shard) readOn(ctx context.Context, from int64) error {
 			}
 			st.Passed(next)
 		})
+		s.hurry()
 		if f := s.cfg.Advanced; f != nil {
 			f()
 		}

@@ -37,29 +37,33 @@ func edits(r *core.Record, of core.Origin) bool {
 	return r.Kind == core.Order && r.Verb == core.Edit && r.IDs[0].Origin == of
 }
 
-// Ordered is an order about dead letters of one shard.
+// Ordered is an order about records of one shard.
 type Ordered struct {
 	Shard  int
 	Verb   core.Verb
-	IDs    []core.ID
+	IDs    []core.ID         // none: a retry of all of Key, or of all
 	Key    []byte            // of an edit: that of its only dead letter, by which the key is ordered
 	Edited *commitlog.Record // of an edit: the record to be delivered
 }
 
-// Order writes an order down; the owner of the shard carries it out. It returns the late ones: they were no longer
-// dead letters when the order came, or an earlier order has them.
+// Order writes an order down; the owner of the shard carries it out. It returns the late ones: they were no longer as
+// they were chosen when the order came, or an earlier order has them.
 func (j *Journals) Order(ctx context.Context, o Ordered) (late []core.ID, _ error) {
 	id := rand.Text()[:12]
-	for some := range slices.Chunk(o.IDs, core.MaxIDs) {
-		r := core.Record{Set: j.Set, Kind: core.Order, At: time.Now().UnixMilli(), Order: id, Verb: o.Verb, IDs: some}
-		if o.Edited != nil {
-			r.Key = o.Key
-		}
+	parts := slices.Collect(slices.Chunk(o.IDs, core.MaxIDs))
+	if len(parts) == 0 && o.Verb == core.Retry {
+		parts = [][]core.ID{nil}
+	}
+	for _, some := range parts {
+		r := core.Record{Set: j.Set, Kind: core.Order, At: time.Now().UnixMilli(), Order: id, Verb: o.Verb, IDs: some, Key: o.Key}
 		place, err := j.Journal.Append(ctx, o.Shard, []commitlog.Record{wrap(&r, o.Edited)}, nil)
 		if err != nil {
 			return nil, err
 		}
-		took, err := untrimmed(func() ([]core.ID, error) { return j.took(ctx, o.Shard, place, id) })
+		if len(some) == 0 {
+			continue
+		}
+		took, err := untrimmed(func() ([]core.ID, error) { return j.took(ctx, o.Shard, place, &r) })
 		if err != nil {
 			return nil, fmt.Errorf("the order is written down; whether it came in time is unknown: %w", err)
 		}
@@ -73,7 +77,7 @@ func (j *Journals) Order(ctx context.Context, o Ordered) (late []core.ID, _ erro
 }
 
 // took returns the records that the order at a place took: only what lies before it decides that.
-func (j *Journals) took(ctx context.Context, shard int, place int64, order string) ([]core.ID, error) {
+func (j *Journals) took(ctx context.Context, shard int, place int64, order *core.Record) ([]core.ID, error) {
 	b, err := j.Journal.Bounds(ctx, shard)
 	if err != nil {
 		return nil, err
@@ -86,9 +90,12 @@ func (j *Journals) took(ctx context.Context, shard int, place int64, order strin
 		}
 		return st.Took(place), nil
 	}
+	if order.Verb == core.Retry {
+		return order.IDs, nil // it was read, and the journal trimmed; nothing says more of it
+	}
 	var took []core.ID // it was carried out, and the journal trimmed
 	err = j.notes(ctx, shard, func(r *core.Record, _ commitlog.Record) {
-		if r.Kind == core.Order && r.Order == order {
+		if r.Kind == core.Order && r.Order == order.Order {
 			took = append(took, r.IDs...)
 		}
 	})

@@ -64,7 +64,7 @@ func TestOfTwoWhoOrderTheSecondIsToldThatItIsTooLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for order, want := range map[string]int{"theirs": 1, "another": 0} {
-		if took, err := j.took(t.Context(), 0, b.Next-1, order); err != nil || len(took) != want {
+		if took, err := j.took(t.Context(), 0, b.Next-1, &core.Record{Verb: core.Pass, Order: order}); err != nil || len(took) != want {
 			t.Errorf("order %s took %v, %v; expected %d", order, took, err, want)
 		}
 	}

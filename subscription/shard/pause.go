@@ -9,6 +9,7 @@ type Engine interface {
 	TryOne() bool
 	Limit(atOnce int) // 0: as it is set up
 	SetRetry(r dispatch.Retry)
+	Hurry(meant func(*dispatch.Record) bool)
 }
 
 // pauses are the reasons why nothing is delivered.

@@ -56,11 +56,12 @@ type eager struct {
 	may chan bool
 }
 
-func (e *eager) Pause()                { e.may <- false }
-func (e *eager) Resume()               { e.may <- true }
-func (*eager) Limit(int)               {}
-func (*eager) SetRetry(dispatch.Retry) {}
-func (*eager) TryOne() bool            { return false }
+func (e *eager) Pause()                          { e.may <- false }
+func (e *eager) Resume()                         { e.may <- true }
+func (*eager) Limit(int)                         {}
+func (*eager) SetRetry(dispatch.Retry)           {}
+func (*eager) Hurry(func(*dispatch.Record) bool) {}
+func (*eager) TryOne() bool                      { return false }
 
 func (e *eager) run(s *Shard, over chan struct{}) {
 	may := true

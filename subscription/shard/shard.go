@@ -102,6 +102,7 @@ type Shard struct {
 	clock    clock
 	pending  map[core.Origin]*parking
 	handed   []handout     // to the pump
+	hurries  []core.Hurry  // not carried out yet
 	letters  []core.Effect // copies and notes for the dead letters, not begun yet
 	running  int           // attempts at parked records
 	fenced   int64         // where the fence was repeated last, about
@@ -256,6 +257,8 @@ func (s *Shard) do(f func(*core.State)) {
 		case core.Copy, core.Note:
 			s.letters = append(s.letters, e)
 			signal(s.writing)
+		case core.Hurry:
+			s.hurries = append(s.hurries, e)
 		case core.Settle:
 			if p := s.pending[e.Origin]; p != nil {
 				delete(s.pending, e.Origin)

@@ -131,7 +131,7 @@ func (j *judge) delivers(n *node, r *record, d *core.Deliver) {
 		if e.Compare(r.Origin) < 0 && d == nil && w.current(n) && !w.rolled && w.policy == core.Block && j.item(e.Origin) != nil {
 			w.fail("node %d delivers %v from main, though %v of its key is parked or dead", n.id, r.Origin, e.Origin)
 		}
-		if e.Compare(r.Origin) > 0 && w.current(n) && !w.rolled && w.policy == core.Block && (j.over[e.Origin] || j.stored(e.Origin)) {
+		if e.Compare(r.Origin) > 0 && w.current(n) && !w.rolled && w.policy == core.Block && (j.over[e.Origin] || j.stored(e.Origin)) && !j.discarded[e.Origin] {
 			w.fail("node %d delivers %v though %v of its key is finished for good", n.id, r.Origin, e.Origin)
 		}
 	}

@@ -1,11 +1,18 @@
 package sim
 
-import "github.com/ringfence/ringfence/subscription/core"
+import (
+	"bytes"
+	"slices"
+
+	"github.com/ringfence/ringfence/subscription/core"
+)
 
 // order orders something about some of the dead letters.
 func (w *shard) order() {
 	r := core.Record{Set: set, Kind: core.Order, At: w.now, Order: "o", Verb: core.Redrive}
-	switch k := w.rnd.IntN(12); {
+	switch k := w.rnd.IntN(13); {
+	case k > 11:
+		r.Verb = core.Retry
 	case k < 5 || w.healed && k < 8:
 		r.Verb = core.Edit
 	case w.healed || k > 10:
@@ -15,8 +22,13 @@ func (w *shard) order() {
 		r.Verb = core.Pass
 	}
 	s := stored{}
+	all := r.Verb == core.Retry && w.chance(2)
 	for _, it := range w.judge.oracle.Items() {
-		if !it.Dead || !w.healed && !w.chance(2) || r.Verb == core.Edit && len(r.IDs) > 0 {
+		if all && w.chance(2) {
+			r.Key = it.Key // nil: it is about all
+		}
+		parked := r.Verb == core.Retry || (r.Verb == core.Pass || r.Verb == core.Discard) && w.chance(20)
+		if all || !it.Dead && !parked || !w.healed && !w.chance(2) || r.Verb == core.Edit && len(r.IDs) > 0 {
 			continue
 		}
 		r.IDs = append(r.IDs, it.ID)
@@ -26,11 +38,12 @@ func (w *shard) order() {
 			r.Key, s.key, s.payload = it.Key, it.Key, &copied{it.Origin, w.edits}
 		case core.Redrive:
 			w.counts.Redriven++
+		case core.Retry:
 		default:
 			w.judge.discarded[it.Origin] = true
 		}
 	}
-	if len(r.IDs) > 0 {
+	if len(r.IDs) > 0 || all {
 		w.log("order %d: %v", r.Verb, r.IDs)
 		s.header = core.Encode(&r, r.Key)
 		w.land([]stored{s})
@@ -66,6 +79,14 @@ func (j *judge) ordered(at int64, s stored, r *core.Record) {
 	if r.Kind != core.Order {
 		return
 	}
+	if r.Verb == core.Retry {
+		for _, it := range j.oracle.Items() {
+			if len(r.IDs) == 0 && (r.Key == nil || bytes.Equal(r.Key, it.Key)) || slices.Contains(j.oracle.Took(at), it.ID) {
+				j.due[it.Origin] = 0
+			}
+		}
+		return
+	}
 	for _, id := range j.oracle.Took(at) {
 		next := core.ID{Origin: id.Origin, Round: id.Round + 1}
 		switch r.Verb {
@@ -77,8 +98,11 @@ func (j *judge) ordered(at int64, s stored, r *core.Record) {
 	}
 }
 
-// decided judges what becomes of a dead letter: it was ordered, and noted.
+// decided judges what becomes of a dead letter, or of a parked record that was never delivered: it was ordered, and noted.
 func (j *judge) decided(before, after *core.Item) {
+	if before != nil && !before.Dead && after == nil && before.Order != 0 && j.delivered[before.Origin] == 0 && j.noted[before.ID] != before.Order && !j.w.rolled {
+		j.w.fail("of the parked record %v is noted %d; ordered was %d", before.ID, j.noted[before.ID], before.Order)
+	}
 	if before == nil || !before.Dead || after != nil && after.Round == before.Round {
 		return
 	}
