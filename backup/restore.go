@@ -156,11 +156,13 @@ func (s *sink) check(d vfs.FS, m *manifest) error {
 
 // readArchive stores the files of an archive and returns its manifest.
 func readArchive(r io.Reader, s *sink) (*manifest, error) {
-	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1))
+	src := &source{Reader: r}
+	dec, err := zstd.NewReader(src, zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		return nil, err
 	}
-	defer z.Close()
+	defer dec.Close()
+	z := &unpacked{dec, src}
 	t := tar.NewReader(z)
 	head, err := t.Next()
 	if err != nil || head.Name != formatFile {
@@ -197,6 +199,34 @@ func readArchive(r io.Reader, s *sink) (*manifest, error) {
 	}
 }
 
+// source remembers why it could not be read.
+type source struct {
+	io.Reader
+	err error
+}
+
+func (s *source) Read(b []byte) (int, error) {
+	n, err := s.Reader.Read(b)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.err = err
+	}
+	return n, err
+}
+
+// unpacked tells damage from a source that could not be read.
+type unpacked struct {
+	io.Reader
+	from *source
+}
+
+func (u *unpacked) Read(b []byte) (int, error) {
+	n, err := u.Reader.Read(b)
+	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, zstd.ErrMagicMismatch) || u.from.err != nil {
+		return n, err
+	}
+	return n, fmt.Errorf("the backup is damaged; use another one: %w: %w", fault.Corrupt, err)
+}
+
 // noBackup is the error of what does not begin as a backup.
 func noBackup(err error) error {
 	if err == nil || errors.Is(err, zstd.ErrMagicMismatch) || errors.Is(err, tar.ErrHeader) {
@@ -212,7 +242,7 @@ func torn(err error) error {
 		return err
 	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
 		return fmt.Errorf("the backup ends too early: it was interrupted, or its end is lost; use another one: %w", fault.Corrupt)
-	case errors.Is(err, tar.ErrHeader) || errors.Is(err, zstd.ErrCRCMismatch):
+	case errors.Is(err, tar.ErrHeader):
 		return fmt.Errorf("the backup is damaged; use another one: %w: %w", fault.Corrupt, err)
 	}
 	return err
