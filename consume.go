@@ -65,6 +65,9 @@ type ConsumeOptions struct {
 
 	// Events tell what happens to this member and its partitions. They must not block.
 	Events Events
+	// Failed gets each failed attempt. Several goroutines call it, and it must not block. Failures are logged as warnings
+	// too, many of a kind in one line.
+	Failed func(Failure)
 
 	// Transactional: the handler commits the checkpoint of each message itself, in a transaction of
 	// its own that holds the effects too, by Message.CommitIn; they happen exactly once. The
@@ -84,6 +87,34 @@ type Events struct {
 	Paused     func(why string) // nothing runs until there is a new session
 	Trouble    func(unit int, what string, err error)
 }
+
+// Failure is an attempt at a record that failed, and what becomes of the record; or of all records, when Offset is -1.
+type Failure struct {
+	Outcome   Outcome
+	Topic     string
+	Storage   int // index of the storage topic
+	Partition int
+	Offset    int64
+	Key       []byte // nil: none
+	Attempt   int    // that failed, from 1
+	Err       error  // of the handler, or the answer of an endpoint
+}
+
+// Outcome is what becomes of a record after a failure.
+type Outcome = dispatch.Outcome
+
+// The outcomes. Consume has the first only.
+const (
+	TriedAgain Outcome = dispatch.TriedAgain
+	Parked     Outcome = dispatch.Parked     // it waits in the journal of a subscription, and its key behind it
+	DeadLetter Outcome = dispatch.DeadLetter // it was given up, and is kept
+	Dropped    Outcome = dispatch.Dropped    // it was given up, and is gone
+
+	// Of all records of a subscription in this process, with Offset -1.
+	HeldBack Outcome = dispatch.HeldBack // what they go to does not work: no attempt counts until there is an answer
+	GoesOn   Outcome = dispatch.GoesOn   // there was one; Err is nil
+	Paused   Outcome = dispatch.Paused   // an answer of the endpoint has paused the subscription
+)
 
 // Consume shares the partitions of a topic with the other members of a group and calls h for
 // each record, until ctx ends: then it drains, hands its partitions over and returns nil. It
@@ -116,7 +147,7 @@ func (c *Client) consume(ctx context.Context, topicName, groupName string, h con
 		return fmt.Errorf("group %q: Retry.Attempts is %d; expected 0, as Consume tries a record until it succeeds (a subscription gives it up): %w", groupName, o.Retry.Attempts, ErrInvalid)
 	}
 	return c.groups.Consume(ctx, consumer.Member{
-		Topic: topicName, Handlers: h, From: consumer.From(o.From), Assignor: o.Assignor, Transactional: o.Transactional,
+		Topic: topicName, Handlers: h, From: consumer.From(o.From), Assignor: o.Assignor, Transactional: o.Transactional, Failed: failed(o.Failed),
 		Group: group.Config{
 			Group: groupName, Member: o.Member, Incarnation: o.Incarnation,
 			Weight: o.Weight, Zone: o.Zone, Zones: o.PartitionZones, Static: o.Static, RestartWindow: o.RestartWindow,
@@ -162,4 +193,12 @@ func (m *Message) handle(ctx context.Context, h Handler, r *dispatch.Record) err
 	m.record = r
 	defer func() { m.record = nil }()
 	return h(ctx, m)
+}
+
+// failed passes failures on; nil: nothing wants them.
+func failed(f func(Failure)) func(dispatch.Failure) {
+	if f == nil {
+		return nil
+	}
+	return func(d dispatch.Failure) { f(Failure(d)) }
 }

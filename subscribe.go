@@ -42,12 +42,16 @@ type SubscribeOptions struct {
 	// nothing does. push.Serve has its own.
 	Target *shard.Limiter
 	Events Events // they must not block
+	// Failed gets each failed attempt, each record that is parked, given up or dropped, and each time that deliveries are
+	// held back, go on or are paused by an answer. Several goroutines call it, and it must not block. All but GoesOn are
+	// logged as warnings too, many of a kind in one line.
+	Failed func(Failure)
 }
 
 func (o *SubscribeOptions) delivery() subscription.Options {
 	out := subscription.Options{
 		Life: o.ID, Member: o.Member, Concurrency: o.Concurrency, DrainTimeout: o.DrainTimeout, SessionTTL: o.SessionTTL,
-		HandlerTimeout: o.HandlerTimeout, OrderBy: o.OrderBy, Target: o.Target, Events: group.Events(o.Events),
+		HandlerTimeout: o.HandlerTimeout, OrderBy: o.OrderBy, Target: o.Target, Events: group.Events(o.Events), Failed: failed(o.Failed),
 	}
 	if o.Filter != nil {
 		out.Filter = func(topicName string, r *dispatch.Record) (bool, error) {

@@ -38,6 +38,8 @@ type Member struct {
 	// Seen is called with the topic's definition, at first and at each change; nil: not called.
 	Seen func(*topic.Document)
 
+	Failed func(dispatch.Failure) // gets each failed attempt; nil: nothing does. With Around, that tells failures
+
 	Transactional bool // as Config has it
 }
 
@@ -45,6 +47,13 @@ type Member struct {
 // joins all that it started. Errors: fault.Invalid with every fault of m, fault.NotFound for an unknown topic, those of
 // group.Run, and topic.ErrAnotherLife and fault.Conflict for a topic that was deleted or moved to another log.
 func (c *Groups) Consume(ctx context.Context, m Member) error {
+	if h := m.Handlers; h != nil && m.Around == nil {
+		teller := dispatch.NewTeller(c.Logger.With("group", m.Group.Group), m.Failed)
+		defer teller.Close()
+		m.Handlers = func(topicName string, g *protocol.Group, u *group.Unit) dispatch.Handler {
+			return teller.Watch(topicName, h(topicName, g, u))
+		}
+	}
 	cfg, err := c.configure(ctx, &m)
 	if err != nil {
 		return UnlessEnded(ctx, err)

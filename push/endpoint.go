@@ -13,7 +13,6 @@ import (
 	"net/netip"
 	"net/url"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/ringfence/ringfence"
@@ -60,9 +59,6 @@ type Endpoint struct {
 	token        *kept[string]
 	transport    *http.Transport // no client: one would follow redirections, unless told not to
 	gone         func(context.Context, string) error
-	log          *slog.Logger
-	told         atomic.Int64 // when a failure was last logged, in Unix ms
-	untold       atomic.Int64 // failures since
 }
 
 // New prepares an endpoint and connects to nothing. Errors are fault.Invalid: a URL that can't be one,
@@ -81,7 +77,7 @@ func New(cfg Config) (*Endpoint, error) {
 	}
 	timeouts(&cfg)
 	log := cfg.Logger.With("subscription", cfg.Subscription)
-	e := &Endpoint{subscription: cfg.Subscription, cloudEvents: cfg.CloudEvents, timeout: cfg.Timeout, body: cfg.BodyTimeout, gone: cfg.Gone, log: log}
+	e := &Endpoint{subscription: cfg.Subscription, cloudEvents: cfg.CloudEvents, timeout: cfg.Timeout, body: cfg.BodyTimeout, gone: cfg.Gone}
 	origin := u.Scheme + "://" + u.Host
 	if e.secrets, err = keep(log, func() ([][]byte, error) { return readSecrets(cfg.SecretFile, origin) }); err != nil {
 		return nil, err
@@ -151,28 +147,12 @@ func transport(c *Config, g guard, origin string) (*http.Transport, error) {
 // Deliver posts a record: it is a ringfence.Handler. nil says that it is done.
 func (e *Endpoint) Deliver(ctx context.Context, m *ringfence.Message) error {
 	err := e.post(ctx, m)
-	if err != nil && ctx.Err() == nil {
-		e.tell(m, err)
-	}
 	if errors.Is(err, ErrGone) && e.gone != nil {
 		if late := e.gone(ctx, err.Error()); late != nil {
 			return fmt.Errorf("%w, and that could not be heeded: %w", err, late)
 		}
 	}
 	return err
-}
-
-// tellEvery is how often failures are logged: an endpoint that is down fails for each record.
-const tellEvery = 10 * time.Second
-
-func (e *Endpoint) tell(m *ringfence.Message, err error) {
-	now, last := time.Now().UnixMilli(), e.told.Load()
-	if now-last < tellEvery.Milliseconds() || !e.told.CompareAndSwap(last, now) {
-		e.untold.Add(1)
-		return
-	}
-	e.log.Warn("a record was not delivered", "storage", m.Storage, "partition", m.Partition, "offset", m.Offset, "attempt", m.Attempt, "error", err,
-		"failures_not_logged", e.untold.Swap(0))
 }
 
 func (e *Endpoint) post(ctx context.Context, m *ringfence.Message) error {

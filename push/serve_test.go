@@ -237,7 +237,10 @@ func TestAnEndpointThatIsGoneIsAskedNoMoreUntilSomebodyResumes(t *testing.T) {
 	var in inbox
 	in.set(func(string, string) int { return http.StatusGone })
 	subscribed(t, rf, "billing", receiver(t, in.ServeHTTP))
-	daemon(t, rf)
+	told := make(chan ringfence.Failure, 100)
+	runs(t, func(ctx context.Context) error {
+		return push.Serve(ctx, rf, &push.ServeOptions{Config: push.Config{AllowNet: loopback}, Subscribe: ringfence.SubscribeOptions{Failed: func(f ringfence.Failure) { told <- f }}})
+	})
 	produce(t, rf, "payments", "k", "1", "2")
 	paused := func() string {
 		d, err := rf.Admin().GetSubscription(t.Context(), "billing")
@@ -247,6 +250,10 @@ func TestAnEndpointThatIsGoneIsAskedNoMoreUntilSomebodyResumes(t *testing.T) {
 		return d.Paused.Reason
 	}
 	eventually(t, "the pause", func() bool { return strings.Contains(paused(), "410 Gone") })
+	eventually(t, "that it is told", func() bool {
+		f := <-told
+		return f.Outcome == ringfence.Paused && strings.Contains(f.Err.Error(), "410 Gone")
+	})
 	in.set(nil)
 	_, err := rf.Admin().ResumeSubscription(t.Context(), "billing")
 	must(t, err)

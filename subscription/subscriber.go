@@ -28,6 +28,7 @@ type subscriber struct {
 	handlers consumer.Handlers
 	opts     Options
 	limits   *shard.Limiter
+	teller   *dispatch.Teller
 	news     chan struct{} // the definition may have changed
 	ended    chan *member
 
@@ -49,10 +50,19 @@ const reshardEvery = 100 * time.Millisecond
 
 func newSubscriber(c *Subscriptions, d *Document, h consumer.Handlers, opts Options) *subscriber {
 	log := c.logger.With("subscription", d.Name)
+	failed := opts.Failed
+	if failed == nil {
+		failed = func(dispatch.Failure) {}
+	}
 	m := &subscriber{
-		of: c, handlers: h, opts: opts, limits: shard.NewLimiter(log),
+		of: c, handlers: h, opts: opts, limits: shard.NewLimiter(log), teller: dispatch.NewTeller(log, opts.Failed),
 		news: make(chan struct{}, 1), ended: make(chan *member), sets: map[string]*member{},
 	}
+	m.limits.Tells(func(f dispatch.Failure) {
+		f.Topic = d.Topic
+		failed(f)
+	})
+	m.opts.Failed = failed
 	m.heard(d)
 	return m
 }
@@ -69,8 +79,11 @@ func (m *subscriber) heard(d *Document) {
 	m.limits.SetRate(d.Rate())
 	switch paused := d.Paused != nil; {
 	case paused == was:
+	case paused && d.Paused.By == ByEndpoint:
+		m.of.logger.Warn("an answer of the endpoint has paused the subscription, until it is resumed", "subscription", d.Name, "answer", d.Paused.Reason)
+		m.opts.Failed(dispatch.Failure{Outcome: dispatch.Paused, Topic: d.Topic, Offset: -1, Err: errors.New(d.Paused.Reason)})
 	case paused:
-		m.of.logger.Info("the subscription is paused", "subscription", d.Name, "reason", d.Paused.Reason)
+		m.of.logger.Info("the subscription is paused", "subscription", d.Name, "by", d.Paused.By, "reason", d.Paused.Reason)
 	default:
 		m.of.logger.Info("the subscription goes on", "subscription", d.Name)
 	}
@@ -182,7 +195,7 @@ func (m *subscriber) join(ctx context.Context, as *Document) (*member, error) {
 	}
 	storage := as.Set().Storage
 	of := &shards{
-		journals: j, of: c, partitions: main.Storage[storage].Partitions, opts: m.opts, drain: m.opts.DrainTimeout, logger: c.logger, limiter: m.limits,
+		journals: j, of: c, partitions: main.Storage[storage].Partitions, opts: m.opts, drain: m.opts.DrainTimeout, logger: c.logger, limiter: m.limits, teller: m.teller,
 		enough: make(chan struct{}), last: make(chan struct{}), sealed: make(chan struct{}), news: m.wake,
 	}
 	if of.drain == 0 {

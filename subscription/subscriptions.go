@@ -70,6 +70,7 @@ type Options struct {
 	Filter         func(topic string, r *dispatch.Record) (bool, error) // besides that of the definition; nil: none
 	Target         *shard.Limiter                                       // limits of the endpoint; nil: it has none of its own
 	Events         group.Events
+	Failed         func(dispatch.Failure) // gets each failure; it must not block. nil: nothing does
 }
 
 // orderBy returns what the records of a subscription are ordered by. Only as much of the function's result
@@ -117,6 +118,7 @@ func (c *Subscriptions) Deliver(ctx context.Context, name string, h consumer.Han
 		return consumer.UnlessEnded(ctx, err)
 	}
 	m := newSubscriber(c, d, h, opts)
+	defer m.teller.Close()
 	defer m.limits.End()
 	return c.whileItIsThere(ctx, d, m.heard, m.run)
 }

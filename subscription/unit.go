@@ -34,6 +34,7 @@ type shards struct {
 	parents    *core.Parents // from that
 	drain      time.Duration
 	limiter    *shard.Limiter
+	teller     *dispatch.Teller
 	opts       Options
 	logger     *slog.Logger
 
@@ -79,6 +80,12 @@ func isClosed(ch <-chan struct{}) bool {
 	default:
 		return false
 	}
+}
+
+// failed tells a failure of a shard.
+func (w *shards) failed(f dispatch.Failure) {
+	f.Topic = w.Definition.Topic
+	w.teller.Tell(f)
 }
 
 // terms returns what the definition says of deliveries now.
@@ -149,7 +156,7 @@ func (w *shards) run(ctx context.Context, u *group.Unit, in []dispatch.Input, h 
 		Topics:     shard.Topics{Journal: w.Journal, Dead: w.Dead},
 		Checkpoint: shard.Checkpoint{From: from, Stored: func(ctx context.Context) (int64, error) { return w.Stored(ctx, u.Number()) }, Advanced: u.Advanced},
 		Takeover:   shard.Takeover{Heir: left != nil, Parents: w.parents},
-		Policy:     shard.Policy{Terms: terms, OrderBy: w.opts.orderBy(d), AnswerTimeout: w.opts.HandlerTimeout},
+		Policy:     shard.Policy{Terms: terms, OrderBy: w.opts.orderBy(d), Failed: w.failed, AnswerTimeout: w.opts.HandlerTimeout},
 		Limits:     shard.Limits{Own: w.limiter, Endpoint: w.opts.Target}, Handler: h, Logger: w.logger,
 	})
 	leave := w.add(s, len(in))

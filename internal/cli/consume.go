@@ -31,7 +31,6 @@ type consumeFlags struct {
 	execStores bool
 	print      string
 	from       string
-	policy     bool // of a subscription, which decides about a record that failed
 	opts       ringfence.ConsumeOptions
 }
 
@@ -229,7 +228,7 @@ func (a *app) processor(f *consumeFlags, stop func(error)) (ringfence.Handler, f
 		}
 		x := &command.Runner{
 			Command: f.exec, Environ: without(a.environ, hidden), Stdout: a.stdout.Exact(), Stderr: a.stderr.Exact(), Logger: a.logger(),
-			Running: &a.children, Decides: f.policy,
+			Running: &a.children,
 		}
 		return x.Process, func() {}
 	}

@@ -13,7 +13,11 @@ func (a *app) logger() *slog.Logger {
 	if err := level.UnmarshalText([]byte(a.global.logLevel)); err != nil {
 		level = slog.LevelWarn // settle has refused it already
 	}
-	return slog.New(slog.NewTextHandler(redacted{a.stderr}, &slog.HandlerOptions{Level: level}))
+	opts := &slog.HandlerOptions{Level: level}
+	if a.global.logFormat == "json" {
+		return slog.New(slog.NewJSONHandler(redacted{a.stderr}, opts))
+	}
+	return slog.New(slog.NewTextHandler(redacted{a.stderr}, opts))
 }
 
 // redacted passes lines of a log on without the passwords in them: an attribute may be an error of any library.

@@ -50,6 +50,7 @@ type globals struct {
 	strictTLS  bool
 	format     string
 	logLevel   string
+	logFormat  string
 	timeout    time.Duration
 }
 
@@ -153,10 +154,12 @@ func (a *app) globalFlags(root *cobra.Command) {
 	f.BoolVar(&g.strictTLS, "strict-tls", false, "refuse to send a password or token to another host without TLS")
 	f.StringVar(&g.format, "format", "text", "output as text or json")
 	f.StringVar(&g.logLevel, "log-level", "warn", "what is logged on stderr: debug, info, warn or error")
+	f.StringVar(&g.logFormat, "log-format", "text", "lines of the log as text or json")
 	f.DurationVar(&g.timeout, "timeout", 0, "give up after this `duration` with exit code 124 (0: never)")
 	completeWith(root, "durability", "sync", "os")
 	completeWith(root, "format", "text", "json")
 	completeWith(root, "log-level", "debug", "info", "warn", "error")
+	completeWith(root, "log-format", "text", "json")
 	completeWith(root, "log", "file:", "mem:")
 	completeWith(root, "registry", "file:", "mem:")
 	completeWith(root, "namespace")

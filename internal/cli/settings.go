@@ -122,6 +122,9 @@ func (a *app) checkGlobals(another string) []error {
 	default:
 		errs = append(errs, fmt.Errorf("format %s: expected \"text\" or \"json\": %w", storeurl.Quote(g.format), fault.Invalid))
 	}
+	if g.logFormat != "text" && g.logFormat != "json" {
+		errs = append(errs, fmt.Errorf("log-format %s: expected \"text\" or \"json\": %w", storeurl.Quote(g.logFormat), fault.Invalid))
+	}
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(g.logLevel)); err != nil {
 		errs = append(errs, fmt.Errorf("log-level %s: expected \"debug\", \"info\", \"warn\" or \"error\": %w", storeurl.Quote(g.logLevel), fault.Invalid))

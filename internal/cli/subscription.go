@@ -187,7 +187,7 @@ owner at a time, and what is parked survives its owner.`,
 	completeWith(cmd, "print", "json", "value", "none")
 	bounded(fl, 1, dispatch.MostInFlight, "concurrency")
 	cmd.PreRunE = checked(func() error {
-		f.group, f.from, f.policy, f.opts.Member = "subscription", string(ringfence.Earliest), true, opts.Member
+		f.group, f.from, f.opts.Member = "subscription", string(ringfence.Earliest), opts.Member
 		_, unparsed := out.limits.parse()
 		return errors.Join(f.check(), out.check(), unparsed)
 	})

@@ -28,7 +28,6 @@ type Runner struct {
 	Stderr  io.Writer
 	Logger  *slog.Logger
 	Running *Children
-	Decides bool // the policy of a subscription says what becomes of a record that failed
 }
 
 // prefix begins the variables that name a record. A flag's differs: a ringfence must not take the key for its --key.
@@ -80,16 +79,7 @@ func (x *Runner) Process(ctx context.Context, m *ringfence.Message) error {
 	if err == nil {
 		return nil
 	}
-	err = fmt.Errorf("command for partition %d offset %d: %w", m.Partition, m.Offset, err)
-	if ctx.Err() == nil {
-		told := x.Logger.With("partition", m.Partition, "offset", m.Offset, "attempt", m.Attempt, "error", err)
-		if x.Decides { // by the policy it may be a dead letter
-			told.Warn("record failed")
-		} else {
-			told.Warn("record failed; it is tried again")
-		}
-	}
-	return err
+	return fmt.Errorf("command for partition %d offset %d: %w", m.Partition, m.Offset, err)
 }
 
 // run is Process without what is said of a failure.

@@ -29,7 +29,8 @@ import (
 // parked behind its key or filtered, is followed by another one soon.
 type circuit struct {
 	log  *slog.Logger
-	seed maphash.Seed // of the lines
+	told func(dispatch.Failure) // gets each opening and closing, under mu: it must not block; nil: nothing does
+	seed maphash.Seed           // of the lines
 
 	healthy atomic.Bool  // it is closed and has no suspects: an answer changes nothing
 	period  atomic.Int64 // how often it has opened and closed; odd: it is open
@@ -263,6 +264,9 @@ func (b *circuit) forget(at int64) {
 func (b *circuit) trip(now time.Time, err error) {
 	b.log.Warn("deliveries are held back: what they go to does not work; no attempt counts, and one record at a time is tried until there is an answer",
 		"keys", len(b.failing), "error", err)
+	if b.told != nil {
+		b.told(dispatch.Failure{Outcome: dispatch.HeldBack, Offset: -1, Err: err})
+	}
 	clear(b.failing)
 	clear(b.recent)
 	clear(b.suspect)
@@ -280,6 +284,9 @@ func (b *circuit) trip(now time.Time, err error) {
 // close lets deliveries go on; the caller holds mu.
 func (b *circuit) close(now time.Time) {
 	b.log.Warn("deliveries go on: there was an answer", "after", now.Sub(b.since).Round(time.Millisecond), "attempts_not_counted", b.spared)
+	if b.told != nil {
+		b.told(dispatch.Failure{Outcome: dispatch.GoesOn, Offset: -1})
+	}
 	b.granted = false
 	b.period.Add(1)
 	b.healthy.Store(true)

@@ -72,6 +72,7 @@ func (p *permit) ended(line uint64, first bool, err error) verdict {
 func (s *Shard) judged(ctx context.Context, p *permit, r *dispatch.Record, err error) error {
 	b := p.circuit
 	if b == nil || ctx.Err() != nil && err != nil {
+		s.tellFailed(ctx, r, err, true)
 		return err
 	}
 	var line uint64
@@ -86,6 +87,7 @@ func (s *Shard) judged(ctx context.Context, p *permit, r *dispatch.Record, err e
 			t.answered(err != nil && IsOutage(err))
 		}
 	}
+	s.tellFailed(ctx, r, err, !v.uncounted)
 	if !v.uncounted {
 		return err
 	}

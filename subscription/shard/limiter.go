@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"sync"
 
+	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/group/protocol"
 )
 
@@ -35,6 +36,9 @@ type Limiter struct {
 func NewLimiter(log *slog.Logger) *Limiter {
 	return &Limiter{circuit: newCircuit(log), rate: newRate(log)}
 }
+
+// Tells sets what learns, before any shard joins, when deliveries are held back and when they go on. It must not block.
+func (l *Limiter) Tells(told func(dispatch.Failure)) { l.circuit.told = told }
 
 // NewEndpoint makes an endpoint's limiter; 0: no bound.
 func NewEndpoint(perSecond, concurrency int) *Limiter {

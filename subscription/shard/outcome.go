@@ -26,7 +26,47 @@ func (s *Shard) Held(ctx context.Context, r *dispatch.Record, h dispatch.Held) e
 	if held.Dead = held.Reason != 0; held.Dead {
 		s.cfg.Own.ofCircuit().absolve(s.line(r))
 	}
-	return s.park(ctx, r, now, held)
+	err := s.park(ctx, r, now, held)
+	if err == nil {
+		f := dispatch.FailureOf("", r, h.Err)
+		f.Attempt, f.Outcome = h.Attempts, s.outcome(held.Dead)
+		s.tell(f)
+	}
+	return err
+}
+
+// outcome is what becomes of a record that is parked or given up.
+func (s *Shard) outcome(givenUp bool) dispatch.Outcome {
+	switch {
+	case !givenUp:
+		return dispatch.Parked
+	case s.terms.Load().DeadLetters == core.Drop:
+		return dispatch.Dropped
+	}
+	return dispatch.DeadLetter
+}
+
+// tell tells a failure.
+func (s *Shard) tell(f dispatch.Failure) {
+	if s.cfg.Failed != nil {
+		s.cfg.Failed(f)
+	}
+}
+
+// tellFailed tells a failed attempt after which the record is tried again. What the circuit holds back it tells itself,
+// and of what is given up that is told.
+func (s *Shard) tellFailed(ctx context.Context, r *dispatch.Record, err error, counts bool) {
+	if err == nil || ctx.Err() != nil || s.cfg.Failed == nil {
+		return
+	}
+	if b := s.cfg.Own.ofCircuit(); b != nil && b.open() {
+		return
+	}
+	retry := s.terms.Load().Retry
+	if counts && retry.Next(r.Attempt, 0, err).Step == dispatch.GiveUp && Storable(&r.Record) == nil {
+		return
+	}
+	s.tell(dispatch.FailureOf("", r, err))
 }
 
 // attempted gives the core the outcome of an attempt at a parked record. One that was cancelled is unknown: the next
@@ -49,4 +89,9 @@ func (s *Shard) attempted(ctx context.Context, d core.Deliver, err error) {
 		s.cfg.Own.ofCircuit().absolve(s.lineOf(d.Key, d.ID.Origin))
 	}
 	s.do(func(st *core.State) { st.Attempted(d.ID, o) })
+	if o.GiveUp != 0 {
+		s.tell(dispatch.Failure{
+			Outcome: s.outcome(true), Storage: int(d.ID.Storage), Partition: int(d.ID.Partition), Offset: d.ID.Offset, Key: d.Key, Attempt: d.Attempt, Err: err,
+		})
+	}
 }

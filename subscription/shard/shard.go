@@ -64,6 +64,7 @@ type Takeover struct {
 type Policy struct {
 	Terms
 	OrderBy       func(key []byte) []byte // as in its engine; nil: the key
+	Failed        func(dispatch.Failure)  // gets each failed attempt at a record and what came of it; nil: nothing does
 	AnswerTimeout time.Duration           // bounds the wait for an answer to a parked record; then the shard is given up. 0: for ever
 }
 
