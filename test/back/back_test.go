@@ -1,17 +1,29 @@
 package back
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
+
+// when says which processes meet it.
+type when int
+
+const (
+	cold when = 1 << iota // they begin afterwards
+	live                  // they live through it: a producer, and a member of a group of its own
+	both = cold | live
+)
 
 // row is a document that is forgotten.
 type row struct {
 	name string
-	live bool // it is also tried with a producer and a member that live through it
+	when when
 	body func(w *world)
 }
 
 func TestNothingIsLostWhenTheRegistryGoesBack(t *testing.T) {
 	t.Parallel()
-	run(t, groups())
+	run(t, slices.Concat(topics(), growth(), groups()))
 }
 
 // run tries rows on all registries.
@@ -19,11 +31,11 @@ func run(t *testing.T, rows []row) {
 	t.Helper()
 	for _, r := range rows {
 		for store, open := range pasts() {
-			for name, live := range map[string]bool{"cold": false, "live": true} {
-				if r.live || !live {
+			for name, when := range map[string]when{"cold": cold, "live": live} {
+				if r.when&when != 0 {
 					t.Run(r.name+"/"+store+"/"+name, func(t *testing.T) {
 						t.Parallel()
-						r.body(newWorld(t, open, "", live))
+						r.body(newWorld(t, open, "", when == live))
 					})
 				}
 			}

@@ -5,7 +5,7 @@ import "github.com/ringfence/ringfence"
 // groups are the rows of groups and their checkpoints.
 func groups() []row {
 	return []row{
-		{"GroupFromTheEarliest", true, func(w *world) {
+		{"GroupFromTheEarliest", both, func(w *world) {
 			w.topic(ringfence.TopicConfig{Partitions: 2})
 			w.put(10)
 			back := w.save()
@@ -15,7 +15,7 @@ func groups() []row {
 			w.eat("g", ringfence.Earliest, 10)
 			w.judge(0)
 		}},
-		{"SeekBack", true, func(w *world) {
+		{"SeekBack", both, func(w *world) {
 			w.topic(ringfence.TopicConfig{Partitions: 1})
 			w.put(10)
 			w.eat("g", ringfence.Earliest, 0)
@@ -28,7 +28,7 @@ func groups() []row {
 			w.eat("g", ringfence.Earliest, 10)
 			w.judge(0)
 		}},
-		{"SeekForward", true, func(w *world) {
+		{"SeekForward", both, func(w *world) {
 			w.topic(ringfence.TopicConfig{Partitions: 1})
 			w.put(10)
 			w.eat("g", ringfence.Earliest, 0)
@@ -41,7 +41,7 @@ func groups() []row {
 			w.eat("g", ringfence.Earliest, 10)
 			w.judge(0)
 		}},
-		{"Pause", false, func(w *world) {
+		{"Pause", cold, func(w *world) {
 			w.topic(ringfence.TopicConfig{Partitions: 1})
 			w.put(10)
 			w.eat("g", ringfence.Earliest, 0)
@@ -52,7 +52,7 @@ func groups() []row {
 			w.eat("g", ringfence.Earliest, 10)
 			w.judge(0)
 		}},
-		{"DeletionOfAGroup", false, func(w *world) {
+		{"DeletionOfAGroup", cold, func(w *world) {
 			w.topic(ringfence.TopicConfig{Partitions: 1})
 			w.put(10)
 			w.eat("g", ringfence.Earliest, 0)

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -37,6 +38,7 @@ type world struct {
 
 	client *ringfence.Client // of the process that acts; nil: none is open
 	acked  []int             // in the order of their keys
+	judges int
 	next   int
 	member *member // of the group "lived"; nil: none is there
 }
@@ -337,17 +339,20 @@ func (w *world) judge(from int) {
 		w.inOrder(w.member)
 	}
 	w.close()
-	w.eat("judge", ringfence.Earliest, from)
+	w.judges++
+	w.eat(fmt.Sprintf("judge%d", w.judges), ringfence.Earliest, from)
 	w.harmless(w.said.String())
 }
 
 var harm = regexp.MustCompile(`(?i)delete (it|that|them|the|those|topic|storage)|topic delete`)
 
-// harmless checks that a text does not advise to delete what may have acknowledged records.
+// harmless checks that no line advises to delete what may have acknowledged records.
 func (w *world) harmless(text string) {
 	w.Helper()
-	if at := harm.FindString(text); at != "" {
-		w.Errorf("it was said to %q: %s", at, text)
+	for line := range strings.Lines(text) {
+		if at := harm.FindString(line); at != "" && !strings.Contains(line, "the log has nothing of it") {
+			w.Errorf("it was said to %q: %s", at, line)
+		}
 	}
 }
 
@@ -358,7 +363,7 @@ func (w *world) refused(err error, kind error, names ...string) {
 		w.Fatalf("%v; expected %v", err, kind)
 	}
 	for _, name := range names {
-		if !regexp.MustCompile(regexp.QuoteMeta(name)).MatchString(err.Error()) {
+		if !strings.Contains(err.Error(), name) {
 			w.Errorf("%v; expected %q in it", err, name)
 		}
 	}
