@@ -70,7 +70,7 @@ func (b batching) handlers(c *Client, h BatchHandler, calls *consumer.Calls) con
 		}
 		return func(ctx context.Context, r *dispatch.Record) error {
 			m := new(Message)
-			m.of(topicName, epoch, r)
+			m.handedTo(topicName, epoch, r)
 			batches.Add(ctx, r, m)
 			return nil
 		}

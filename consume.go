@@ -172,7 +172,7 @@ func handlers(h Handler, transactional bool) consumer.Handlers {
 		var messages consumer.Slab[Message]
 		return func(ctx context.Context, r *dispatch.Record) error {
 			m := messages.Take()
-			m.of(topicName, epoch, r)
+			m.handedTo(topicName, epoch, r)
 			if !transactional {
 				return m.handle(ctx, h, r)
 			}

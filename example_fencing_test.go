@@ -8,25 +8,27 @@ import (
 	"github.com/ringfence/ringfence"
 )
 
-// ledger is something outside of Ringfence that a handler writes to. It remembers the highest
-// epoch by partition and refuses lower ones: a process that was stopped, lost its partition, and
-// goes on where it stood can't overwrite what its successor wrote.
+// ledger is something outside of Ringfence that a handler writes to. It keeps the highest token of each key and
+// refuses lower ones: a process that was stopped, lost its partition, and goes on where it stood can't overwrite
+// what its successor wrote.
 type ledger struct {
-	epochs  map[int]int64
+	tokens  map[string]string
 	entries []string
 }
 
-func (l *ledger) write(partition int, epoch int64, entry string) error {
-	if epoch < l.epochs[partition] {
-		return fmt.Errorf("epoch %d of partition %d is over", epoch, partition)
+func (l *ledger) write(key, token, entry string) error {
+	if token < l.tokens[key] {
+		return fmt.Errorf("%s was written with a later token", key)
 	}
-	l.epochs[partition] = epoch
+	l.tokens[key] = token
 	l.entries = append(l.entries, entry)
 	return nil
 }
 
-// The epoch of a message is a fencing token: hand it to whatever the handler writes to.
-func ExampleMessage_epoch() {
+// Hand the token of a message to whatever the handler writes to. In SQL, with a column for it:
+//
+//	UPDATE accounts SET balance = $1, token = $2 WHERE id = $3 AND token <= $2
+func ExampleMessage_Token() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	rf, err := ringfence.Open(ctx, ringfence.Config{Log: "mem:", Registry: "mem:"})
@@ -37,17 +39,23 @@ func ExampleMessage_epoch() {
 	if err := rf.EnsureTopic(ctx, "payments", ringfence.TopicConfig{Partitions: 1}); err != nil {
 		log.Fatal(err)
 	}
-	if _, err := rf.Produce(ctx, "payments", ringfence.Message{Key: []byte("acct-42"), Value: []byte("debit 10")}); err != nil {
-		log.Fatal(err)
+	for _, debit := range []string{"debit 10", "debit 20"} {
+		if _, err := rf.Produce(ctx, "payments", ringfence.Message{Key: []byte("acct-42"), Value: []byte(debit)}); err != nil {
+			log.Fatal(err)
+		}
 	}
-	books := &ledger{epochs: map[int]int64{}}
+	books, first := &ledger{tokens: map[string]string{}}, ""
 	err = rf.Consume(ctx, "payments", "billing", func(_ context.Context, m *ringfence.Message) error {
-		defer cancel() // enough
-		return books.write(m.Partition, m.Epoch, string(m.Value))
+		if first == "" {
+			first = m.Token()
+		} else {
+			defer cancel() // enough
+		}
+		return books.write(string(m.Key), m.Token(), string(m.Value))
 	}, nil)
 	fmt.Println(books.entries, err)
-	fmt.Println("a stale writer:", books.write(0, 0, "debit 10"))
+	fmt.Println("a stale writer:", books.write("acct-42", first, "debit 10"))
 	// Output:
-	// [debit 10] <nil>
-	// a stale writer: epoch 0 of partition 0 is over
+	// [debit 10 debit 20] <nil>
+	// a stale writer: acct-42 was written with a later token
 }

@@ -1,7 +1,10 @@
 package ringfence
 
 import (
+	"encoding/binary"
+	"encoding/hex"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/ringfence/ringfence/api"
@@ -21,9 +24,7 @@ type Message struct {
 	Storage   int // index of the storage topic within the topic
 	Partition int
 	Offset    int64 // strictly increasing within (Storage, Partition), not always dense
-	// Epoch is the fencing token of the owner that delivers the record: the handler may pass it
-	// on, so that a receiver can refuse a stale owner.
-	Epoch int64
+	Epoch     int64 // of the owner that delivers the record, the first half of its Token
 	// Attempt counts the deliveries of this record by this owner, from 1. A subscription goes on counting
 	// when the owner changes; what was not stored when one died is not counted.
 	Attempt int
@@ -33,8 +34,28 @@ type Message struct {
 	Headers   []Header
 	Timestamp time.Time // millisecond resolution; zero in Produce: now
 
-	record *dispatch.Record // of which it is, while a handler is being called for it
-	answer *answer          // nil: what the handler returns is all
+	handOut uint64           // its number; 0: it was not handed to a handler
+	record  *dispatch.Record // of which it is, while a handler is being called for it
+	answer  *answer          // nil: what the handler returns is all
+}
+
+// handOuts counts all messages that this process has handed to handlers. Within an epoch they are all its own.
+var handOuts atomic.Uint64
+
+// Token is the fencing token of the message: 32 hex digits, 16 of the epoch and 16 of the hand-out. For a key it
+// rises with every message and every attempt, across owners, growth, reshards, redrives, seeks, and a topic made anew
+// under its name. What the handler writes to keeps the highest token of each key and refuses lower ones: it refuses
+// no valid message then, and every stale one. Equal is allowed. "" for a message that no handler got, and those of Tail.
+//
+// A token says nothing about records without a key, nor about subscriptions that don't order by key.
+func (m *Message) Token() string {
+	if m.handOut == 0 {
+		return ""
+	}
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:8], uint64(m.Epoch)) //nolint:gosec // not negative
+	binary.BigEndian.PutUint64(b[8:], m.handOut)
+	return hex.EncodeToString(b[:])
 }
 
 // answer is what few messages have: each word more in Message is one for every record that is consumed.
@@ -47,6 +68,12 @@ type answer struct {
 func (m *Message) of(topicName string, epoch int64, r *dispatch.Record) {
 	m.Topic, m.Storage, m.Partition, m.Offset, m.Epoch, m.Attempt = topicName, r.Storage, r.Partition, r.Offset, epoch, r.Attempt
 	m.Key, m.Value, m.Headers, m.Timestamp = r.Key, r.Value, r.Headers, time.UnixMilli(r.Timestamp)
+}
+
+// handedTo makes m, which is zero, the message of a record that a handler gets.
+func (m *Message) handedTo(topicName string, epoch int64, r *dispatch.Record) {
+	m.of(topicName, epoch, r)
+	m.handOut = handOuts.Add(1)
 }
 
 // answers is m.answer, which is made if need be.
@@ -63,7 +90,7 @@ type Position = topic.Position
 // Record is m as programs read it, see api.Record.
 func (m *Message) Record() *api.Record {
 	r := &api.Record{
-		Topic: m.Topic, Storage: m.Storage, Partition: m.Partition, Offset: m.Offset, Epoch: m.Epoch,
+		Topic: m.Topic, Storage: m.Storage, Partition: m.Partition, Offset: m.Offset, Epoch: m.Epoch, Token: m.Token(),
 		Timestamp: api.TimeOf(m.Timestamp), Headers: make([]api.Header, len(m.Headers)),
 	}
 	if m.Attempt > 1 {

@@ -37,7 +37,7 @@ const (
 // header makes the headers about a record. All names and values that come from the record are checked,
 // or encoded.
 func header(subscription string, m *ringfence.Message, cloudEvent bool) http.Header {
-	f := fields{h: make(http.Header, 16), values: make([]string, 0, 16)}
+	f := fields{h: make(http.Header, 18), values: make([]string, 0, 18)}
 	f.set("Ringfence-Subscription", legible(subscription))
 	f.set("Ringfence-Topic", legible(m.Topic))
 	f.set("Ringfence-Storage", strconv.Itoa(m.Storage))
@@ -45,6 +45,9 @@ func header(subscription string, m *ringfence.Message, cloudEvent bool) http.Hea
 	f.set("Ringfence-Offset", strconv.FormatInt(m.Offset, 10))
 	f.set("Ringfence-Attempt", strconv.Itoa(m.Attempt))
 	f.set("Ringfence-Epoch", strconv.FormatInt(m.Epoch, 10))
+	if t := m.Token(); t != "" {
+		f.set("Ringfence-Token", t)
+	}
 	f.set("User-Agent", "Ringfence")
 	f.set("Content-Type", contentType(m.Headers))
 	f.set("Webhook-Id", id(subscription, m))

@@ -46,8 +46,8 @@ when a member dies, the others go on from its checkpoints.
 Each record is printed as one line of JSON and counts as processed when the line was
 written. With --exec it counts as processed when the command exits 0. The command gets
 the same line on stdin and RINGFENCE_RECORD_TOPIC, _STORAGE, _PARTITION,
-_OFFSET, _EPOCH, _ATTEMPT, _TIMESTAMP and _KEY (no _KEY: there is none, or it holds a
-NUL byte). It does not get RINGFENCE_LOG and RINGFENCE_REGISTRY, which may hold
+_OFFSET, _EPOCH, _TOKEN, _ATTEMPT, _TIMESTAMP and _KEY (no _KEY: there is none, or it
+holds a NUL byte). It does not get RINGFENCE_LOG and RINGFENCE_REGISTRY, which may hold
 passwords, unless --exec-stores is given. After another exit code the record is handed
 to it again, in order: later records of its key wait, those of other keys go on.
 

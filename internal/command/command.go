@@ -143,6 +143,7 @@ func recordEnviron(m *ringfence.Message) []string {
 		prefix + "PARTITION=" + strconv.Itoa(m.Partition),
 		prefix + "OFFSET=" + strconv.FormatInt(m.Offset, 10),
 		prefix + "EPOCH=" + strconv.FormatInt(m.Epoch, 10),
+		prefix + "TOKEN=" + m.Token(),
 		prefix + "ATTEMPT=" + strconv.Itoa(m.Attempt),
 		prefix + "TIMESTAMP=" + string(api.TimeOf(m.Timestamp)),
 	}

@@ -7,7 +7,8 @@ import (
 )
 
 // Arrivals judges what a subscription delivered, from what a receiver took: it writes each record down
-// before it answers. Records of a key are numbered from 0 on, as they were produced.
+// before it answers. Records of a key are numbered from 0 on, as they were produced. The receiver keeps the highest
+// token of each key and refuses lower ones: what it refused and needed is lost.
 type Arrivals struct {
 	Sent   map[string]int   // how many of each key
 	Unsure map[string]int   // how many behind those may be there, and may not: they were sent and not acknowledged
@@ -22,6 +23,7 @@ type Arrival struct {
 	Key    string
 	Number int
 	Place  string // in the topic; "": not noted
+	Token  string // "": not noted
 }
 
 // OneDeadLetter is promised of what arrives, beside NotLost, NotSkipped, StoredOnce, KeyOrder and OnlySent.
@@ -36,6 +38,7 @@ func ArrivalPromises() []Promise {
 func (a *Arrivals) Judge() *Report {
 	r := new(Report)
 	next := map[string]int{}
+	tokens := map[string]string{}
 	came := make(map[string]map[int]string, len(a.Sent))
 	for key := range a.Sent {
 		came[key] = map[int]string{}
@@ -47,6 +50,11 @@ func (a *Arrivals) Judge() *Report {
 			r.violate(OnlySent, nil, "record %d of key %q was never sent", t.Number, t.Key)
 			continue
 		}
+		if t.Token < tokens[t.Key] {
+			r.Stale++
+			continue
+		}
+		tokens[t.Key] = t.Token
 		switch at := next[t.Key]; {
 		case t.Number < at:
 			r.Duplicated++

@@ -8,11 +8,17 @@ func arrivals(of ...Arrival) *Arrivals {
 
 func at(key string, n int, place string) Arrival { return Arrival{Key: key, Number: n, Place: place} }
 
+func fenced(a Arrival, token string) Arrival { a.Token = token; return a }
+
 func TestWhatArrivesIsJudged(t *testing.T) {
 	t.Parallel()
 	a0, a1, a2, b0, b1 := at("a", 0, ""), at("a", 1, ""), at("a", 2, ""), at("b", 0, ""), at("b", 1, "")
 	if r := arrivals(a0, b0, b0, b1, a1, a0, a2).Judge(); r.Err() != nil || r.Duplicated != 2 || r.Delivered != 5 || r.Produced != 5 || r.Deliveries != 7 {
 		t.Errorf("a sound history: %s", r)
+	}
+	late := arrivals(fenced(a0, "5"), fenced(a1, "7"), fenced(a0, "6"), fenced(a2, "7"), b0, b1).Judge()
+	if late.Err() != nil || late.Stale != 1 || late.Duplicated != 0 {
+		t.Errorf("one that comes late is refused: %s", late)
 	}
 	none, twice, other := arrivals(a0, a1, a2, b0, b1), arrivals(a0, a1, a2, b0, b1), arrivals(a0, a1, a2, b0, b1)
 	none.Failed = nil
@@ -26,6 +32,7 @@ func TestWhatArrivesIsJudged(t *testing.T) {
 		"a record came before the one before":    {arrivals(a0, a2, a1, b0, b1), KeyOrder},
 		"a record was passed and never came":     {arrivals(a0, a2, b0, b1), NotSkipped},
 		"a record came from two places":          {arrivals(at("a", 0, "0/1/5"), a1, a2, b0, b1, at("a", 0, "0/1/6")), StoredOnce},
+		"a record had a token too low":           {arrivals(fenced(a0, "5"), fenced(a1, "4"), b0, b1), NotLost},
 		"nobody sent it":                         {arrivals(a0, a1, a2, b0, b1, at("c", 0, "")), OnlySent},
 		"nobody sent so many":                    {arrivals(a0, a1, a2, at("a", 3, ""), b0, b1), OnlySent},
 		"nobody sent it, nor can it be numbered": {arrivals(a0, a1, a2, b0, b1, at("a", -1, "")), OnlySent},

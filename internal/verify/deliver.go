@@ -75,7 +75,7 @@ func (s *Spec) take(ctx context.Context, m *ringfence.Message, file *os.File) er
 	if err := s.refusal(key, n, m.Attempt); err != nil {
 		return err
 	}
-	return note(file, key, n, fmt.Sprintf("%d/%d/%d", m.Storage, m.Partition, m.Offset))
+	return note(file, history.Arrival{Key: key, Number: int(n), Place: fmt.Sprintf("%d/%d/%d", m.Storage, m.Partition, m.Offset), Token: m.Token()})
 }
 
 // refusal is why an attempt fails; nil: it does not.
@@ -99,8 +99,8 @@ func (s *Spec) openTaken() (*os.File, error) {
 }
 
 // note writes down that a record was taken.
-func note(file *os.File, key string, n int64, place string) error {
-	_, err := fmt.Fprintf(file, "%s %d %s\n", key, n, place)
+func note(file *os.File, a history.Arrival) error {
+	_, err := fmt.Fprintf(file, "%s %d %s %s\n", a.Key, a.Number, a.Place, a.Token)
 	return err
 }
 
@@ -112,9 +112,9 @@ func (s *Spec) mended() bool {
 // arrival reads what note has written.
 func arrival(line string) (a history.Arrival, ok bool) {
 	parts := strings.Split(line, " ")
-	if len(parts) != 3 {
+	if len(parts) != 4 {
 		return a, false
 	}
 	n, err := strconv.Atoi(parts[1])
-	return history.Arrival{Key: parts[0], Number: n, Place: parts[2]}, err == nil
+	return history.Arrival{Key: parts[0], Number: n, Place: parts[2], Token: parts[3]}, err == nil
 }

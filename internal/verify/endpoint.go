@@ -3,12 +3,17 @@ package verify
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
+	"sync"
 	"time"
+
+	"github.com/ringfence/ringfence/internal/history"
 )
 
 // serveEndpoint is the receiver of "demo --deliver": an endpoint that answers as deliver's handler does.
@@ -18,13 +23,17 @@ func (s *Spec) serveEndpoint(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = file.Close() }() // each line was checked
+	e := endpoint{Spec: s, file: file, tokens: map[string]string{}}
+	if err := e.remember(); err != nil {
+		return err
+	}
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", s.Endpoint)
 	if err != nil {
 		return err
 	}
 	server := http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.WriteHeader(s.answer(file, r))
+		w.WriteHeader(e.answer(r))
 	})}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
@@ -34,19 +43,58 @@ func (s *Spec) serveEndpoint(ctx context.Context) error {
 	return nil
 }
 
+// endpoint is a receiver that fences, by the one rule for all: it keeps the highest token of each key and refuses
+// lower ones.
+type endpoint struct {
+	*Spec
+	file *os.File
+
+	mu     sync.Mutex
+	tokens map[string]string // by key, of what is in the file
+}
+
+// remember reads what an endpoint took that was killed.
+func (e *endpoint) remember() error {
+	all, err := os.ReadFile(e.file.Name())
+	if err != nil {
+		return fmt.Errorf("history: %w", err)
+	}
+	for line := range strings.Lines(string(all)) {
+		if a, ok := arrival(strings.TrimSuffix(line, "\n")); ok {
+			e.tokens[a.Key] = max(e.tokens[a.Key], a.Token)
+		}
+	}
+	return nil
+}
+
 // answer takes one request, and returns its status. A record is written down before the answer says so.
-func (s *Spec) answer(file *os.File, r *http.Request) int {
+func (e *endpoint) answer(r *http.Request) int {
 	if r.Method == http.MethodGet {
 		return http.StatusOK
 	}
 	value, err := io.ReadAll(io.LimitReader(r.Body, 1<<10))
-	attempt, notANumber := strconv.Atoi(r.Header.Get("Ringfence-Attempt"))
-	key, n := r.Header.Get("Ringfence-Key"), sequenceOf(value)-1
-	if err = errors.Join(err, notANumber, s.refusal(key, n, attempt)); err == nil && !(s.Forget && key == forgottenKey && n == forgottenNumber) {
-		header := r.Header.Get
-		err = note(file, key, n, header("Ringfence-Storage")+"/"+header("Ringfence-Partition")+"/"+header("Ringfence-Offset"))
+	header := r.Header.Get
+	attempt, notANumber := strconv.Atoi(header("Ringfence-Attempt"))
+	key, n := header("Ringfence-Key"), sequenceOf(value)-1
+	if err = errors.Join(err, notANumber, e.refusal(key, n, attempt)); err != nil {
+		return http.StatusInternalServerError
 	}
-	if err != nil {
+	place := header("Ringfence-Storage") + "/" + header("Ringfence-Partition") + "/" + header("Ringfence-Offset")
+	return e.write(history.Arrival{Key: key, Number: int(n), Place: place, Token: header("Ringfence-Token")})
+}
+
+// write writes a record down that no later one of its key has overtaken.
+func (e *endpoint) write(a history.Arrival) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(a.Token) != 32 || a.Token < e.tokens[a.Key] {
+		return http.StatusServiceUnavailable
+	}
+	e.tokens[a.Key] = a.Token
+	if e.Forget && a.Key == forgottenKey && a.Number == forgottenNumber {
+		return http.StatusNoContent
+	}
+	if err := note(e.file, a); err != nil {
 		return http.StatusInternalServerError
 	}
 	return http.StatusNoContent

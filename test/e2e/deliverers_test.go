@@ -44,7 +44,7 @@ func TestDelivererProcess(t *testing.T) {
 		if n%6 == 2 && m.Attempt == 1 {
 			return errors.New("a hiccup")
 		}
-		_, err = fmt.Fprintf(seen, "%s %s\n", m.Key, m.Value)
+		_, err = fmt.Fprintf(seen, "%s %s %s\n", m.Key, m.Value, m.Token())
 		return err
 	}, &ringfence.SubscribeOptions{SessionTTL: time.Second})
 	t.Fatal(err) // it is killed before that
@@ -87,12 +87,26 @@ func deliverUnderFire(t *testing.T, partitions, attempts int) *deliverers {
 
 func (d *deliverers) path() string { return filepath.Join(d.dir, "seen") }
 
-// seen is what they have written down.
-func (d *deliverers) seen() []byte {
+// seen is what they have written down, without what comes with a token below the highest of its key: a receiver
+// refuses that.
+func (d *deliverers) seen() (taken []byte) {
 	d.t.Helper()
 	data, err := os.ReadFile(d.path())
 	must(d.t, err)
-	return data
+	tokens := map[string]string{}
+	for line := range strings.Lines(string(data)) {
+		at := strings.Fields(line)
+		if !strings.HasSuffix(line, "\n") {
+			break // it is being written
+		}
+		if len(at) != 3 || len(at[2]) != 32 {
+			d.t.Fatalf("line %q; expected a key, a number and a token", line)
+		}
+		if at[2] >= tokens[at[0]] {
+			tokens[at[0]], taken = at[2], fmt.Appendf(taken, "%s %s\n", at[0], at[1])
+		}
+	}
+	return taken
 }
 
 // produce appends n more records of each key.
