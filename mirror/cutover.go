@@ -24,6 +24,11 @@ import (
 // The step before the plan that stops somebody is the seal of the source. So what refuses a cut-over is
 // looked for before it, and the source is marked before it too: what is sealed and has no mark might be
 // opened again.
+//
+// With two registries the move itself is an act in the log of the source, between the plan and all that is done by
+// it: the storage topic that would come next is made with a card that says where the topic went. By then
+// the copy is sealed, equal to the source, and holds what each group needs. So where the notes of the target are
+// lost, the logs have all to go on by: see restore.
 
 // plan is how far a cut-over got. When it is there, all that the target gets is written down, and
 // nothing is computed anew: a second translation of progress would spoil it.
@@ -43,6 +48,8 @@ type Result struct {
 	Groups []string
 	// Already says that the cut-over was done before; nothing was changed.
 	Already bool
+	// Restored says that it was done before, and that the registry of the target had forgotten it.
+	Restored bool
 }
 
 func (m *Mirror) planKey() string { return m.prefix() + "cutover" }
@@ -54,7 +61,11 @@ func (m *Mirror) carriedKey(group string, unit int) string {
 // checkOpen refuses to copy behind a cut-over: the target has producers of its own by then.
 func (m *Mirror) checkOpen(ctx context.Context) error {
 	p, _, err := m.readPlan(ctx)
-	if err == nil && p != nil {
+	moved := p != nil
+	if err == nil && !moved {
+		moved, err = m.moved(ctx)
+	}
+	if err == nil && moved {
 		err = fmt.Errorf("topic %q was cut over to the target; finish with the cut-over, there is nothing to mirror: %w", m.c.Topic, fault.Conflict)
 	}
 	return err
@@ -76,14 +87,21 @@ func (m *Mirror) CutOver(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	if p == nil {
-		if p, version, err = m.prepare(ctx); err != nil {
+		moved, err := m.moved(ctx)
+		if err == nil && moved {
+			return m.restore(ctx)
+		}
+		if err == nil {
+			p, version, err = m.prepare(ctx)
+		}
+		if err != nil {
 			return Result{}, err
 		}
 	}
 	if p.Done {
 		return Result{Groups: p.Names, Already: true}, nil
 	}
-	if err := m.markSource(ctx); err != nil {
+	if err := m.leaveSource(ctx, p); err != nil {
 		return Result{}, err
 	}
 	if err := m.apply(ctx, p); err != nil {
@@ -95,15 +113,21 @@ func (m *Mirror) CutOver(ctx context.Context) (Result, error) {
 	return Result{Groups: p.Names}, m.writePlan(ctx, p, version)
 }
 
-// markSource ends the time in which the move could be abandoned. In one registry the definition
-// becomes the target's instead. A source that was deleted since needs no mark.
-func (m *Mirror) markSource(ctx context.Context) error {
-	if m.c.SameRegistry {
+// leaveSource is the act by which the topic moves. In one registry the definition becomes the target's instead. A
+// source that was deleted since needs none.
+func (m *Mirror) leaveSource(ctx context.Context, p *plan) error {
+	if m.c.SameRegistry || m.lives.Source == "" {
 		return nil
 	}
-	err := m.source.Mark(ctx, m.c.Topic, m.lives.Source, &topic.Moved{To: m.c.To.Name, Done: true})
-	if errors.Is(err, fault.NotFound) {
+	if err := m.handHoldsOver(ctx, p, m.planned); err != nil { // from now on they may be all that tells
+		return err
+	}
+	err := m.source.EndHere(ctx, m.c.Topic, m.lives.Source, len(p.Source), m.c.To.Name)
+	switch {
+	case errors.Is(err, fault.NotFound):
 		return nil
+	case errors.Is(err, fault.Conflict): // it has grown, and what is planned is not all of it
+		return errors.Join(err, m.forget(ctx))
 	}
 	return err
 }
@@ -126,7 +150,7 @@ func (m *Mirror) prepare(ctx context.Context) (*plan, registry.Version, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	// Before the seal: what is sealed and has no mark might be opened again.
+	// Before the seal: what is sealed and has no mark is opened again by the next who finds it so.
 	if err := m.source.Mark(ctx, m.c.Topic, m.lives.Source, &topic.Moved{To: m.c.To.Name}); err != nil {
 		return nil, "", err
 	}
@@ -136,9 +160,6 @@ func (m *Mirror) prepare(ctx context.Context) (*plan, registry.Version, error) {
 	if err := m.copy(ctx, doc, true); err != nil {
 		return nil, "", err
 	}
-	if err := m.checkSame(ctx, doc); err != nil {
-		return nil, "", fmt.Errorf("mirror of topic %q: %w (cut over again)", m.c.Topic, err)
-	}
 	groups, err := m.groups(ctx) // again: the copy may have taken long
 	if err != nil {
 		return nil, "", err
@@ -146,6 +167,9 @@ func (m *Mirror) prepare(ctx context.Context) (*plan, registry.Version, error) {
 	p := &plan{Format: stateFormat}
 	if p.Document, err = m.targetDocument(ctx, doc); err != nil {
 		return nil, "", err
+	}
+	if err := m.checkSame(ctx, doc); err != nil {
+		return nil, "", fmt.Errorf("mirror of topic %q: %w (cut over again)", m.c.Topic, err)
 	}
 	for _, s := range doc.Storage {
 		p.Source = append(p.Source, s.Name)
@@ -257,17 +281,21 @@ func (m *Mirror) sealSource(ctx context.Context, doc *topic.Document, storage in
 	return errors.Join(err, t.Close())
 }
 
-// targetDocument is the definition with the names and ends of the target. Producers go on with the
-// last storage topic, which ends a growth that was under way: with the pointer further back, those
-// who are still refused at the source would move it, in a registry that both sides share, to ends
-// that are not the target's.
+// targetDocument is the definition with the names and ends of the target, whose copies it seals. New records go to
+// a storage topic of their own behind them, which is still to be made: the copies stay comparable for ever, and an
+// append of a mirror that comes late finds them sealed. In one registry they go to the last copy.
 func (m *Mirror) targetDocument(ctx context.Context, doc *topic.Document) (*topic.Document, error) {
 	d := *doc
 	d.Storage = append([]topic.Storage(nil), doc.Storage...)
 	d.Moved = nil
 	d.Life, d.Produce = m.lives.Target, len(doc.Storage)-1
+	if !m.c.SameRegistry {
+		last := doc.Storage[d.Produce]
+		d.Storage = append(d.Storage, topic.Storage{Partitions: last.Partitions, K: last.K})
+		d.Produce++
+	}
 	for i := range d.Storage {
-		d.Storage[i].Name = m.targetName(doc, i)
+		d.Storage[i].Name = m.targetName(&d, i)
 		d.Storage[i].Ends = nil
 		if d.Storage[i].Retired {
 			d.Storage[i].Clearing = true // something may have been copied before
@@ -410,7 +438,10 @@ func (m *Mirror) apply(ctx context.Context, p *plan) error {
 	if err := m.applyGroups(ctx, p); err != nil {
 		return err
 	}
-	if err := m.handHoldsOver(ctx, p); err != nil {
+	if err := m.handHoldsOver(ctx, p, m.standing); err != nil {
+		return err
+	}
+	if err := m.releaseTarget(ctx, p.Document); err != nil {
 		return err
 	}
 	if err := m.alone(ctx); err != nil {

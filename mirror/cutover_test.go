@@ -149,7 +149,7 @@ func TestACutOverEndsTheSourceAndOpensTheTarget(t *testing.T) {
 	there, err := topic.NewCatalog(w.to.Log, w.to.Registry, "").Open(t.Context(), name)
 	w.must(err)
 	defer there.Close()
-	if d := there.Document(); d.Produce != 1 || len(d.Storage) != 2 || d.Storage[0].Ends == nil {
+	if d := there.Document(); d.Produce != 2 || len(d.Storage) != 3 || d.Storage[0].Ends == nil || d.Storage[1].Ends == nil {
 		t.Errorf("the definition at the target: %+v", d)
 	}
 	_, err = there.Produce(t.Context(), []byte("k"), topic.AnyPartition, []commitlog.Record{{Value: []byte("new")}}, nil)

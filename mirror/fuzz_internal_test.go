@@ -90,30 +90,6 @@ func FuzzPlan(f *testing.F) {
 	})
 }
 
-// The lives that are accepted name both, and come back.
-func FuzzLives(f *testing.F) {
-	f.Add([]byte(`{"format":1,"source":"a","target":"b"}`))
-	f.Add([]byte(`{"format":1,"source":"a"}`))
-	f.Add([]byte(`{"format":9,"source":"a","target":"b"}`))
-	f.Add([]byte(`[]`))
-	f.Fuzz(func(t *testing.T, value []byte) {
-		var l lives
-		var err error
-		memtest.AtMost(t, 16*len(value)+16<<10, value, func() { l, err = decodeLives("k", value) })
-		if err != nil {
-			kindOf(t, err)
-			return
-		}
-		b, err := json.Marshal(l)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if again, err := decodeLives("k", b); err != nil || again != l || l.Source == "" || l.Target == "" {
-			t.Fatalf("%+v comes back as %+v, %v", l, again, err)
-		}
-	})
-}
-
 // A checkpoint that is accepted for the target is one that a group can have, and comes back.
 func FuzzCarried(f *testing.F) {
 	f.Add(registry.Encode(carried{Checkpoint: protocol.Checkpoint{

@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,19 +89,27 @@ func (m *Mirror) holdTarget(ctx context.Context, to *commitlog.Topic, offsets []
 	return to.Hold(ctx, incomingName(m.c.From.Name), offsets)
 }
 
-// handHoldsOver lets each group hold at the target what its progress there leaves to be done, and
-// then ends the hold of the mirror.
-func (m *Mirror) handHoldsOver(ctx context.Context, p *plan) error {
+// handHoldsOver lets each group hold at the target what its progress leaves to be done there.
+func (m *Mirror) handHoldsOver(ctx context.Context, p *plan, progress func(ctx context.Context, group string, units int) ([]protocol.Unit, error)) error {
+	all := make([][]protocol.Unit, len(p.Names))
+	for i, name := range p.Names {
+		var err error
+		if all[i], err = progress(ctx, name, p.Groups[i].Units); err != nil {
+			return err
+		}
+	}
 	for storage, s := range p.Document.Storage {
-		if s.Retired {
+		to, err := m.c.To.Log.Topic(ctx, s.Name)
+		if errors.Is(err, fault.NotFound) && (s.Retired || storage == p.Document.Produce) {
 			continue
 		}
-		to, err := m.c.To.Log.Topic(ctx, s.Name)
 		if err != nil {
 			return err
 		}
 		to = to.First(s.Partitions)
-		err = m.holdForGroups(ctx, p.Names, to, storage)
+		for i, units := range all {
+			err = errors.Join(err, to.Hold(ctx, p.Names[i], protocol.LowestNeeded(units, storage, s.Partitions)))
+		}
 		if err = errors.Join(err, to.Close()); err != nil {
 			return fmt.Errorf("retention at the target: %w", err)
 		}
@@ -108,21 +117,46 @@ func (m *Mirror) handHoldsOver(ctx context.Context, p *plan) error {
 	return nil
 }
 
-func (m *Mirror) holdForGroups(ctx context.Context, groups []string, to *commitlog.Topic, storage int) error {
-	for _, name := range groups {
-		g, err := protocol.NewGroup(m.c.To.Registry, name)
+// planned is what a group gets at the target.
+func (m *Mirror) planned(ctx context.Context, group string, units int) ([]protocol.Unit, error) {
+	all := make([]protocol.Unit, units)
+	for unit := range all {
+		switch c, _, err := m.readCarried(ctx, group, unit); {
+		case err == nil:
+			all[unit] = protocol.Unit{Number: unit, Checkpoint: &c.Checkpoint}
+		case !errors.Is(err, fault.NotFound):
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// standing is what a group has at the target.
+func (m *Mirror) standing(ctx context.Context, group string, _ int) ([]protocol.Unit, error) {
+	g, err := protocol.NewGroup(m.c.To.Registry, group)
+	if err != nil {
+		return nil, err
+	}
+	st, err := g.Load(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	return st.Units, nil
+}
+
+// releaseTarget ends the hold of the mirror at the target.
+func (m *Mirror) releaseTarget(ctx context.Context, doc *topic.Document) error {
+	for i := doc.Left(); i < len(doc.Storage); i++ {
+		to, err := m.c.To.Log.Topic(ctx, doc.Storage[i].Name)
 		if err != nil {
 			return err
 		}
-		st, err := g.Load(ctx, true)
-		if err == nil {
-			err = to.Hold(ctx, name, protocol.LowestNeeded(st.Units, storage, to.Config().Partitions))
-		}
-		if err != nil {
+		to = to.First(doc.Storage[i].Partitions)
+		if err = errors.Join(m.holdTarget(ctx, to, commitlog.NoHold(doc.Storage[i].Partitions)), to.Close()); err != nil {
 			return err
 		}
 	}
-	return m.holdTarget(ctx, to, commitlog.NoHold(to.Config().Partitions))
+	return nil
 }
 
 // Abandon takes back that a cut-over to the target was begun, which ErrConflict says is too late once
@@ -134,6 +168,10 @@ func Abandon(ctx context.Context, from Side, topicName, target string) error {
 	doc, err := c.Get(ctx, topicName)
 	if err != nil {
 		return err
+	}
+	if ended, err := c.Ended(ctx, doc); err != nil || ended != nil {
+		doc.Moved = ended
+		return cmp.Or(err, doc.CheckHere())
 	}
 	if doc.Moved != nil && doc.Moved.To == target {
 		if err := c.Mark(ctx, topicName, doc.Life, nil); err != nil {

@@ -2,7 +2,6 @@ package mirror
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -11,126 +10,48 @@ import (
 	"github.com/ringfence/ringfence/topic"
 )
 
-// lives says which life of the topic is mirrored, and into which one at the target. All other keys of
-// a mirror are of that one, so that nothing that was noted of one topic is believed of the next.
-type lives struct {
-	Format int    `json:"format"`
-	Source string `json:"source"`
-	Target string `json:"target"`
-}
+// lives says which life of the topic is mirrored, and into which one at the target. All keys of a mirror are of
+// the latter, so that nothing that was noted of one topic is believed of the next. It follows from the
+// life at the source, so that it is the same one after a registry went back. In one registry it stays.
+type lives struct{ Source, Target string }
 
-func (m *Mirror) livesKey() string { return keyPrefix + m.c.Topic + "/lives" }
-
-// prefix is what the other keys begin with.
+// prefix is what the keys begin with.
 func (m *Mirror) prefix() string { return keyPrefix + m.c.Topic + "/" + m.lives.Target + "/" }
 
-// begin finds out which lives are mirrored, or decides it. A move that was done, of a topic that was
-// deleted at the target since, is forgotten: it may move there again.
+// begin finds out which lives are mirrored.
 func (m *Mirror) begin(ctx context.Context) error {
-	if err := m.checkHere(ctx); err != nil {
-		return err
-	}
-	for {
-		version, known, err := m.readLives(ctx)
-		if err != nil {
-			return err
-		}
-		if known {
-			if known, err = m.stillKnown(ctx, &version); err != nil || known {
-				return err
-			}
-		}
-		doc, err := m.source.Get(ctx, m.c.Topic)
-		if err != nil {
-			return err
-		}
-		m.lives = lives{Format: stateFormat, Source: doc.Life, Target: doc.Life} // in one registry it stays
-		if !m.c.SameRegistry {
-			m.lives.Target = topic.NewLife()
-			if err := m.checkDefined(ctx); err != nil {
-				return err
-			}
-		}
-		value, err := json.Marshal(m.lives)
-		if err != nil {
-			return fmt.Errorf("lives of the mirror: %w", err)
-		}
-		_, err = m.c.To.Registry.Txn(ctx, registry.Txn{
-			Checks: []registry.Check{{Key: m.livesKey(), Version: version}}, Puts: []registry.Put{{Key: m.livesKey(), Value: value}},
-		})
-		if err == nil || !errors.Is(err, fault.Conflict) && !errors.Is(err, fault.Unknown) || ctx.Err() != nil {
-			return err
-		}
-	}
-}
-
-func (m *Mirror) readLives(ctx context.Context) (_ registry.Version, known bool, _ error) {
-	e, err := m.c.To.Registry.Get(ctx, m.livesKey())
-	if errors.Is(err, fault.NotFound) {
-		return "", false, nil
-	}
-	if err != nil {
-		return "", false, err
-	}
-	if m.lives, err = decodeLives(e.Key, e.Value); err != nil {
-		return "", false, err
-	}
-	return e.Version, true, nil
-}
-
-func decodeLives(key string, value []byte) (l lives, err error) {
-	if err := json.Unmarshal(value, &l); err != nil {
-		return l, fmt.Errorf("registry key %q: %w: %w", key, fault.Corrupt, err)
-	}
-	if l.Format != stateFormat || l.Source == "" || l.Target == "" {
-		return l, fmt.Errorf("registry key %q: a mirror of format %d from life %q to %q; expected format %d, and both: %w", key, l.Format, l.Source, l.Target, stateFormat, fault.Corrupt)
-	}
-	return l, nil
-}
-
-// stillKnown says whether the lives that were read are those to go on with. If not, the next ones
-// replace version.
-func (m *Mirror) stillKnown(ctx context.Context, version *registry.Version) (bool, error) {
-	p, _, err := m.readPlan(ctx)
-	if err != nil {
-		return false, err
-	}
-	if p != nil && p.Done {
-		gone, err := m.targetGone(ctx)
-		if gone && err == nil {
-			err = m.forget(ctx, *version)
-			*version = ""
-		}
-		if gone || err != nil {
-			return false, err
-		}
-	}
-	doc, err := m.source.Get(ctx, m.c.Topic)
-	switch {
-	case p != nil && (errors.Is(err, fault.NotFound) || err == nil && doc.Life == m.lives.Source):
-		return true, nil
-	case err != nil:
-		return false, err
-	case doc.Life == m.lives.Source:
-		return true, nil
-	case p != nil:
-		return false, fmt.Errorf("topic %q was made anew at the source since another one of that name was cut over to the target; delete it there first: %w", m.c.Topic, fault.Exists)
-	}
-	m.c.Logger.Warn("the topic was made anew at the source: it is copied from its beginning, and what was copied of the one before stays at the target",
-		"topic", m.c.Topic, "storage", topic.StorageName(m.c.To.Namespace, m.c.Topic, m.lives.Target, 0))
-	return false, nil
-}
-
-// checkHere refuses a source that was moved to another place than the target.
-func (m *Mirror) checkHere(ctx context.Context) error {
 	doc, err := m.source.Get(ctx, m.c.Topic)
 	if errors.Is(err, fault.NotFound) {
-		return nil // begin has decided that it may be gone
+		return m.beginDone(ctx, err)
 	}
-	if err != nil || doc.Moved == nil || doc.Moved.To == m.c.To.Name {
+	if err != nil {
 		return err
 	}
-	return doc.CheckHere()
+	if doc.Moved != nil && doc.Moved.To != m.c.To.Name {
+		return doc.CheckHere()
+	}
+	m.lives = lives{Source: doc.Life, Target: doc.Life}
+	if m.c.SameRegistry {
+		return nil
+	}
+	m.lives.Target = topic.NextLife(doc.Life)
+	return m.checkDefined(ctx)
+}
+
+// beginDone begins with a source that was deleted since the topic was cut over.
+func (m *Mirror) beginDone(ctx context.Context, missing error) error {
+	doc, err := m.target.Get(ctx, m.c.Topic)
+	if errors.Is(err, fault.NotFound) {
+		return missing
+	}
+	if err != nil {
+		return err
+	}
+	m.lives.Target = doc.Life
+	if p, _, err := m.readPlan(ctx); err != nil || p != nil {
+		return err
+	}
+	return missing
 }
 
 // sourceNow is the definition of the topic that is mirrored.
@@ -154,41 +75,43 @@ func (m *Mirror) retired(ctx context.Context, storage int, err error) bool {
 
 // checkDefined refuses a target that defines another topic of the name.
 func (m *Mirror) checkDefined(ctx context.Context) error {
-	gone, err := m.targetGone(ctx)
-	if err != nil || !gone {
-		return err
-	}
-	if _, err := m.target.Get(ctx, m.c.Topic); errors.Is(err, fault.NotFound) {
+	doc, err := m.target.Get(ctx, m.c.Topic)
+	if errors.Is(err, fault.NotFound) || err == nil && doc.Life == m.lives.Target {
 		return nil
+	}
+	if err != nil {
+		return err
 	}
 	return fmt.Errorf("topic %q is defined at the target, and is another one than the copy: mirror to another log or namespace, or give up the one at the target first: %w", m.c.Topic, fault.Exists)
 }
 
-// targetGone says whether the topic that was moved is not defined at the target any more.
-func (m *Mirror) targetGone(ctx context.Context) (bool, error) {
-	doc, err := m.target.Get(ctx, m.c.Topic)
-	if errors.Is(err, fault.NotFound) {
-		return true, nil
+// moved says whether the source has ended, because the topic is at the target now. Its log knows.
+func (m *Mirror) moved(ctx context.Context) (bool, error) {
+	if m.c.SameRegistry {
+		return false, nil
 	}
-	return err == nil && doc.Life != m.lives.Target, err
+	doc, err := m.sourceNow(ctx)
+	if err != nil {
+		return false, err
+	}
+	ended, err := m.source.Ended(ctx, doc)
+	if err == nil && ended != nil && ended.To != m.c.To.Name {
+		err = fmt.Errorf("topic %q was moved to %s; go on there, with its log and its registry: %w", m.c.Topic, ended.To, fault.Conflict)
+	}
+	return ended != nil, err
 }
 
-// forget drops what is known of an earlier move.
-func (m *Mirror) forget(ctx context.Context, version registry.Version) error {
-	all, err := m.c.To.Registry.List(ctx, m.prefix())
+// forget drops a plan that can't be carried out any more.
+func (m *Mirror) forget(ctx context.Context) error {
+	all, err := m.c.To.Registry.List(ctx, m.prefix()+"carried/")
 	if err != nil {
 		return err
 	}
-	for _, e := range all.Entries { // the plan goes last: what a crash leaves is dropped again
-		if e.Key == m.planKey() {
-			continue
-		}
+	for _, e := range all.Entries {
 		if _, err := m.c.To.Registry.Txn(ctx, registry.Txn{Deletes: []string{e.Key}, Quiet: true}); err != nil {
 			return err
 		}
 	}
-	_, err = m.c.To.Registry.Txn(ctx, registry.Txn{
-		Checks: []registry.Check{{Key: m.livesKey(), Version: version}}, Deletes: []string{m.planKey(), m.livesKey()},
-	})
+	_, err = m.c.To.Registry.Txn(ctx, registry.Txn{Deletes: []string{m.planKey()}})
 	return err
 }

@@ -2,7 +2,6 @@ package mirror_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -90,18 +89,13 @@ func (w *world) produce(from, n int) {
 // storageName is what a storage topic is called on one side, also while only the mirror knows it there.
 func (w *world) storageName(side mirror.Side, storage int) string {
 	w.Helper()
-	var lives struct{ Target string }
-	doc, err := topic.NewCatalog(side.Log, side.Registry, "").Get(w.Context(), name)
-	if errors.Is(err, fault.NotFound) {
-		var e registry.Entry
-		if e, err = side.Registry.Get(w.Context(), "mirrors/"+name+"/lives"); err == nil {
-			err = json.Unmarshal(e.Value, &lives)
-		}
-	} else if err == nil {
-		lives.Target = doc.Life
-	}
+	doc, err := topic.NewCatalog(w.from.Log, w.from.Registry, "").Get(w.Context(), name)
 	w.must(err)
-	st := topic.StorageName("", name, lives.Target, storage)
+	life := doc.Life
+	if side.Log != w.from.Log && !w.shared {
+		life = topic.NextLife(life)
+	}
+	st := topic.StorageName("", name, life, storage)
 	if w.shared && side.Log == w.to.Log {
 		st = topic.MovedName(st)
 	}

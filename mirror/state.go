@@ -14,7 +14,6 @@ import (
 
 // The keys of a mirror, in the registry of the target:
 //
-//	mirrors/<topic>/lives                                 lives
 //	mirrors/<topic>/<life>/copies/<storage>.<partition>   state
 //	mirrors/<topic>/<life>/cutover                        plan
 //	mirrors/<topic>/<life>/carried/<group>/<unit>         the checkpoint that a group's unit gets

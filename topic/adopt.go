@@ -6,17 +6,21 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// Adopt stores a definition whose storage topics exist already, as a mirror has made them. It
-// replaces one of the same topic with the same routing and at most as many storage topics; with
+// Adopt stores a definition whose storage topics exist already, as a mirror has made them, but for the last, which it
+// makes where it is missing. It replaces one of the same topic with the same routing and at most as many storage topics; with
 // another one it is ErrExists.
 func (c *Catalog) Adopt(ctx context.Context, doc *Document) error {
 	if err := errors.Join(CheckName(doc.Name), doc.checkNames(c.namespace)); err != nil {
 		return err
+	}
+	if err := c.log.CreateTopic(ctx, doc.storageConfig(len(doc.Storage)-1)); err != nil {
+		return fmt.Errorf("topic %q: %w", doc.Name, err)
 	}
 	made := *doc // the identities are those of this log
 	made.Storage = slices.Clone(doc.Storage)
@@ -45,6 +49,60 @@ func (c *Catalog) Adopt(ctx context.Context, doc *Document) error {
 			return err
 		}
 	}
+}
+
+// Restore defines a topic of that ID anew by what the log has of it, and returns the definition. A storage topic for
+// new records follows those that a mirror has copied. ErrNotFound when the log has nothing of it.
+func (c *Catalog) Restore(ctx context.Context, name, life string) (*Document, error) {
+	lives, err := c.lives(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	newest := -1
+	for i := range lives[life] {
+		newest = max(newest, i)
+	}
+	if newest < 0 {
+		return nil, fmt.Errorf("topic %q: this log has no storage topic of it (topic ID %s): it was deleted here, or this is another log: %w", name, life, fault.NotFound)
+	}
+	config := lives[life][newest]
+	card, err := DecodeCard(config.Name, config.Card)
+	if err == nil && (card == nil || card.Moved == nil && len(card.Partitions) != newest+1) {
+		err = fmt.Errorf("storage topic %q has no card of %d storage topics, which tells what the topic is like: %w", config.Name, newest+1, fault.Corrupt)
+	}
+	if err != nil {
+		return nil, err
+	}
+	doc := &Document{
+		Name: name, Life: life, State: Ready, Router: card.Router, Hash: card.Hash, Internal: card.Internal, Moved: card.Moved,
+		RetentionBytes: config.RetentionBytes, RetentionAgeMS: config.RetentionAgeMillis, RetentionForce: config.RetentionForce,
+		Created: time.Now().UnixMilli(),
+	}
+	if card.From != nil {
+		card.Partitions = append(card.Partitions, card.Partitions[newest])
+	}
+	for i, n := range card.Partitions {
+		s := Storage{Name: StorageName(c.namespace, name, life, i), Partitions: n, K: 1}
+		if i > 0 {
+			s.K = factor(doc.Storage[i-1], n)
+		}
+		doc.Storage = append(doc.Storage, s)
+	}
+	if err := doc.CheckHere(); err != nil {
+		return nil, err
+	}
+	for i, there := newest, true; i >= 0; i-- { // what lies before a gap was made by a process that came too late
+		if _, has := lives[life][i]; !has || !there {
+			doc.retire(i)
+			there = false
+		}
+	}
+	doc.Produce = doc.Left()
+	if err := c.Adopt(ctx, doc); err != nil {
+		return nil, err
+	}
+	doc, _, err = c.caughtUp(ctx, name, life, true)
+	return doc, err
 }
 
 // movedSuffix ends no other storage topic's name: those end in a number.

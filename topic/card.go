@@ -17,8 +17,8 @@ type Card struct {
 	Internal   string `json:"internal,omitempty"`
 	// From are the offsets of the source at which the partitions of a mirror's copy begin; nil: it is no copy.
 	From []int64 `json:"from,omitempty"`
-	// Moved is the log that the topic went to: this storage topic holds no records and ends the topic here.
-	Moved string `json:"moved,omitempty"`
+	// Moved: the topic went to another log. This storage topic holds no records and ends it here.
+	Moved *Moved `json:"moved,omitempty"`
 }
 
 // Card is that of storage topic i.

@@ -41,7 +41,7 @@ func (c *Catalog) caughtUp(ctx context.Context, name, life string, quiet bool) (
 			if !quiet {
 				c.tellForward(doc, now)
 			}
-			return now, version, nil
+			return now, version, now.CheckHere()
 		}
 		if !errors.Is(err, fault.Conflict) {
 			return nil, "", err
@@ -120,8 +120,8 @@ func (b *bringing) storage(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if card != nil && card.Moved != "" { // it ends the list
-			d.Moved, b.changed = &Moved{To: card.Moved, Done: true}, true
+		if card != nil && card.Moved != nil { // it ends the list
+			d.Moved, b.changed = card.Moved, true
 			break
 		}
 		s := Storage{Name: st.Config().Name, Partitions: st.Config().Partitions, ID: st.ID()}

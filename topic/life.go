@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,10 +25,25 @@ var ErrAnotherLife = fmt.Errorf("it was deleted, and another topic has its name 
 // lifeBytes is the length of an ID: 40 random bits.
 const lifeBytes = 8
 
+const maxLifeBytes = 16
+
 var lifePattern = regexp.MustCompile(`^[a-z0-9]{1,16}$`)
 
 // NewLife makes the ID of a topic.
 func NewLife() string { return strings.ToLower(rand.Text()[:lifeBytes]) }
+
+// NextLife is the ID of the topic that a move to another log makes of one: k3m9q2xtx1 of k3m9q2xt, and k3m9q2xtx2
+// of that. It follows from the ID at the source, so no registry has to remember it.
+func NextLife(life string) string {
+	base, n := life, 0
+	if at := strings.LastIndexByte(life, 'x'); at >= lifeBytes {
+		if moved, err := strconv.Atoi(life[at+1:]); err == nil {
+			base, n = life[:at], moved
+		}
+	}
+	next := "x" + strconv.Itoa(n+1)
+	return base[:min(len(base), maxLifeBytes-len(next))] + next
+}
 
 // checkLife checks that life can be a topic ID.
 func checkLife(life string) error {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
@@ -51,4 +52,59 @@ func (c *Catalog) Mark(ctx context.Context, name, life string, moved *Moved) err
 			return err
 		}
 	}
+}
+
+// Ended says where a topic went, as its own log knows it, whatever the registry remembers: the storage topic behind
+// the last one has no records, and a card that names that log. nil: it is here.
+func (c *Catalog) Ended(ctx context.Context, doc *Document) (*Moved, error) {
+	for i := len(doc.Storage); ; i++ {
+		ended, err := c.endAt(ctx, doc, i)
+		if errors.Is(err, fault.NotFound) {
+			return nil, nil //nolint:nilnil // it is here
+		}
+		if err != nil || ended != nil {
+			return ended, err
+		}
+	}
+}
+
+// endAt is what storage topic i says of the end of its topic. ErrNotFound when there is none.
+func (c *Catalog) endAt(ctx context.Context, doc *Document, i int) (*Moved, error) {
+	st, err := c.log.Topic(ctx, StorageName(c.namespace, doc.Name, doc.Life, i))
+	if err != nil {
+		return nil, err
+	}
+	config := st.Config()
+	card, err := DecodeCard(config.Name, config.Card)
+	if err = errors.Join(err, st.Close()); err != nil || card == nil {
+		return nil, err
+	}
+	return card.Moved, nil
+}
+
+// EndHere ends a topic of that ID, which has so many storage topics, in this log for good: it is at another one now.
+// The log decides between that and the storage topic that would come next, as they have one name: ErrConflict when
+// the topic has grown.
+func (c *Catalog) EndHere(ctx context.Context, name, life string, storage int, to string) error {
+	doc, _, err := c.ready(ctx, name, life)
+	if err != nil {
+		return err
+	}
+	grown := fmt.Errorf("topic %q has got another storage topic while it was cut over to %s, and stays here (cut over again): %w", name, to, fault.Conflict)
+	if len(doc.Storage) != storage {
+		return grown
+	}
+	card := doc.Card(storage - 1)
+	card.Moved = &Moved{To: to, Done: true}
+	err = c.log.CreateTopic(ctx, commitlog.TopicConfig{Name: StorageName(c.namespace, name, life, storage), Partitions: 1, Card: card.Encode()})
+	if err != nil && !errors.Is(err, fault.Exists) {
+		return err
+	}
+	switch ended, err := c.endAt(ctx, doc, storage); {
+	case err != nil:
+		return err
+	case ended == nil || ended.To != to:
+		return grown
+	}
+	return c.Mark(ctx, name, life, card.Moved)
 }

@@ -67,12 +67,14 @@ for producers again.`,
 
 // mirrorDoc is what the command tells of one topic.
 type mirrorDoc struct {
-	Topic   string   `json:"topic"`
-	Records int64    `json:"records"` // copied by this run
-	Bytes   int64    `json:"bytes"`
-	CutOver bool     `json:"cut_over"`
-	Already bool     `json:"already,omitempty"` // it had been cut over before
-	Groups  []string `json:"groups,omitempty"`  // whose progress was carried over
+	Topic   string `json:"topic"`
+	Records int64  `json:"records"` // copied by this run
+	Bytes   int64  `json:"bytes"`
+	CutOver bool   `json:"cut_over"`
+	Already bool   `json:"already,omitempty"` // it had been cut over before
+	// Restored: it had been, and the registry of the target had forgotten it.
+	Restored bool     `json:"restored,omitempty"`
+	Groups   []string `json:"groups,omitempty"` // whose progress was carried over
 	// Abandoned: the source keeps nothing for the mirror any more.
 	Abandoned bool `json:"abandoned,omitempty"`
 }
@@ -204,7 +206,7 @@ func (a *app) runMirrors(ctx context.Context, mirrors []*mirror.Mirror, names []
 			if cutOver {
 				var res mirror.Result
 				res, errs[i] = m.CutOver(ctx)
-				docs[i].CutOver, docs[i].Already, docs[i].Groups = errs[i] == nil, res.Already, res.Groups
+				docs[i].CutOver, docs[i].Already, docs[i].Restored, docs[i].Groups = errs[i] == nil, res.Already, res.Restored, res.Groups
 			} else {
 				errs[i] = m.Run(ctx)
 			}
@@ -242,6 +244,8 @@ func (a *app) runMirrors(ctx context.Context, mirrors []*mirror.Mirror, names []
 
 func (d *mirrorDoc) text(bar *progress) string {
 	switch {
+	case d.Restored:
+		return fmt.Sprintf("topic %s was cut over before, which the registry of the target had forgotten: it is defined again as the log has it, and the progress of %s begins at what the log holds for them", d.Topic, plural(len(d.Groups), "group"))
 	case d.Already:
 		return fmt.Sprintf("topic %s was cut over before; nothing was changed", d.Topic)
 	case d.CutOver:
