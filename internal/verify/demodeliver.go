@@ -97,6 +97,12 @@ func (d *deliverDemo) trials() (all []deliverScene) {
 			[]func(context.Context){d.reshardTo(2 + i), d.daemonDies, again}, "all arrives when the server is back", "nothing was lost",
 		})
 	}
+	if len(d.Grow) > 0 {
+		all = append(all, deliverScene{
+			"SIGSTOP a daemon, 5 shards, and SIGCONT when the others deliver its records",
+			[]func(context.Context){d.daemonStalls(5)}, "all arrives", "what it delivered when it woke up was refused, or was in time",
+		})
+	}
 	for _, n := range d.Grow {
 		all = append(all, deliverScene{
 			fmt.Sprintf("%d partitions, a daemon leaves, and kill -9 another and the endpoint", n),
@@ -140,6 +146,19 @@ func (d *deliverDemo) daemonDies(context.Context) {
 	check(d.kill(daemon(d.victims)))
 	check(d.start(daemon(d.victims)))
 	d.victims++
+}
+
+// daemonStalls stops the next daemon until others deliver what it had, through so many shards, and wakes it up.
+func (d *deliverDemo) daemonStalls(shards int) func(context.Context) {
+	return func(ctx context.Context) {
+		p := d.workers[daemon(d.victims)].proc
+		check(p.Freeze(ctx))
+		d.round(ctx)
+		check(d.reshard(ctx, shards))
+		d.awaitGood(ctx, "the others deliver its records")
+		check(p.Thaw())
+		d.victims++
+	}
 }
 
 // daemonLeaves has the next daemon leave in order, and starts it again.
