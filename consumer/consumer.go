@@ -111,10 +111,14 @@ func run(ctx context.Context, c *Config) error {
 	offsets := offsetPublisher{log: c.Log, group: g, topic: c.Topic, member: c.Group.Member, logger: c.Logger}
 	chores.Go(func() { offsets.run(inner) })
 	hold := NewHold(g, c.Topic, c.Logger)
-	hold.Begin(ctx)
-	chores.Go(func() { hold.Run(inner) })
-	chores.Go(func() { retirer{catalog: c.Catalog, worker: w, logger: c.Logger}.run(inner) })
-	err = group.Run(running, c.Group, w)
+	hold.latest = c.Latest
+	if err = hold.Require(running); err == nil {
+		chores.Go(func() { hold.Run(inner) })
+		chores.Go(func() { retirer{catalog: c.Catalog, worker: w, logger: c.Logger}.run(inner) })
+		err = group.Run(running, c.Group, w)
+	} else {
+		err = UnlessEnded(running, err)
+	}
 	cancel()
 	chores.Wait()
 	hold.End(ctx)

@@ -2,13 +2,16 @@ package consumer
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/group/protocol"
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -26,6 +29,9 @@ const holdEvery = 5 * time.Second
 // in its place.
 const holdAgain = 30 * time.Second
 
+// requireAgain is when a member that waits for its hold tries again.
+const requireAgain = time.Second
+
 // Hold keeps retention from dropping what a group has not processed. A group holds what it needs
 // even without a retention: the topic may get one at any time.
 type Hold struct {
@@ -33,6 +39,7 @@ type Hold struct {
 	topic  *topic.Topic
 	logger *slog.Logger
 	told   map[int]told // by storage topic
+	latest bool         // the group begins at the latest record where it has no checkpoint
 }
 
 // told is a hold and when it was stored.
@@ -65,9 +72,30 @@ func (h Hold) missing() bool {
 	return false
 }
 
-// Begin stores the hold before the first record is handled: retention must not overtake the group's
-// first checkpoint. A hold that can't be stored (a full disk) is tried again later.
+// Begin stores the hold once. One that can't be stored (a full disk) is tried again by members that run.
 func (h Hold) Begin(ctx context.Context) { h.warn(ctx, h.store(ctx, true)) }
+
+// Require stores the hold before the first record is read: retention must not overtake the group's first
+// checkpoint. While the hold can't be stored (a full disk), it is tried again, and the member reads nothing.
+func (h Hold) Require(ctx context.Context) error {
+	for told := false; ; told = true {
+		err := h.store(ctx, true)
+		if err == nil || errors.Is(err, fault.NotFound) || errors.Is(err, fault.Closed) {
+			if err == nil && told {
+				h.logger.Info("the retention hold is stored; reading begins", "group", h.group.Name())
+			}
+			return err
+		}
+		if !told && ctx.Err() == nil {
+			h.logger.Warn("the retention hold can't be stored, so retention might drop what the group needs; nothing is read until it can, and it is tried again and again", "group", h.group.Name(), "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(requireAgain):
+		}
+	}
+}
 
 // Run moves the hold along with the checkpoints until ctx ends.
 func (h Hold) Run(ctx context.Context) {
@@ -114,10 +142,14 @@ func (h Hold) store(ctx context.Context, first bool) error {
 	if elsewhere && first {
 		return nil // the group will refuse this member
 	}
+	own := sync.OnceValues(func() (Held, error) { return HeldBy(ctx, h.topic, h.group.Name()) }) // before any is changed
 	for storage, s := range doc.Storage {
 		offsets := commitlog.NoHold(s.Partitions)
-		if !elsewhere {
+		if !elsewhere && storage >= doc.Left() {
 			offsets = h.needs(st, storage, s.Partitions)
+			if err := h.keep(ctx, st, doc, storage, offsets, own); err != nil {
+				return err
+			}
 		}
 		if err := h.tell(ctx, storage, offsets); err != nil {
 			return err
@@ -142,8 +174,17 @@ func (h Hold) Descend(ctx context.Context, to []api.Position, unread []bool) err
 	if err != nil {
 		return err
 	}
+	held, err := HeldBy(ctx, h.topic, h.group.Name())
+	if err != nil {
+		return err
+	}
 	for storage, s := range h.topic.Document().Storage {
 		offsets := h.needs(st, storage, s.Partitions)
+		for p := range offsets { // where a unit begins that has no checkpoint
+			if own := held.at(storage, p); own >= 0 && !hasBegun(st, storage, p) {
+				offsets[p] = own
+			}
+		}
 		lower := false
 		for i, p := range to {
 			if p.Storage == storage && (offsets[p.Partition] < 0 || p.Checkpoint < offsets[p.Partition] || unread[i]) {

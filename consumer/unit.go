@@ -44,6 +44,9 @@ func (w *unitWorker) Run(ctx context.Context, u *group.Unit) error {
 		in[i] = dispatch.Input{Storage: at.Storage, Partition: at.Partition, Source: dispatch.Partition(st, at.Partition)}
 	}
 	start, err := w.start(ctx, u, in)
+	if err == nil {
+		start, err = w.finished(ctx, u.Number(), in, start)
+	}
 	if err != nil {
 		return err
 	}
@@ -112,9 +115,9 @@ func (w *unitWorker) engine(ctx context.Context, u *group.Unit, in []dispatch.In
 	return err
 }
 
-// start returns where the unit begins. A group that wants only the latest records stores its start
-// before the first record is handled: otherwise a crash before the first checkpoint would make the
-// successor begin at a later "latest", and skip what came in between.
+// start returns where the unit begins. A group that wants only the latest records has stored its start as its hold
+// before the first record is handled: otherwise a crash before the first checkpoint, or a registry that forgot it,
+// would make the successor begin at a later "latest", and skip what came in between.
 func (w *unitWorker) start(ctx context.Context, u *group.Unit, in []dispatch.Input) ([]protocol.Position, error) {
 	ck := u.Checkpoint()
 	var start []protocol.Position
@@ -129,6 +132,10 @@ func (w *unitWorker) start(ctx context.Context, u *group.Unit, in []dispatch.Inp
 	if err != nil || meta.Initial > 0 && u.Number() >= meta.Initial {
 		return start, err // it is younger than the group: nothing in it is older than "latest"
 	}
+	held, err := HeldBy(ctx, w.Topic, w.group.Name())
+	if err != nil {
+		return nil, err
+	}
 	var at []protocol.Position
 	for _, i := range in {
 		if !none(i) {
@@ -138,7 +145,11 @@ func (w *unitWorker) start(ctx context.Context, u *group.Unit, in []dispatch.Inp
 		if err != nil {
 			return nil, err
 		}
-		at = append(at, protocol.Position{Storage: i.Storage, Partition: i.Partition, Next: b.Next})
+		p := protocol.Position{Storage: i.Storage, Partition: i.Partition, Next: b.Next}
+		if own := held.at(i.Storage, i.Partition); own >= 0 || held.known() {
+			p.Next = max(own, b.First)
+		}
+		at = append(at, p)
 	}
 	if err := w.settle(ctx, in); err != nil {
 		return nil, err
