@@ -97,9 +97,7 @@ func (c *Catalog) Advance(ctx context.Context, d *Document) (*Document, error) {
 	}
 	as := d.As(next)
 	for _, name := range []string{as.JournalTopic(), as.DeadTopic()} {
-		// The registry forgot this set, and a journal named it (Restore). Its topics exist, and are forgotten as
-		// well.
-		if _, err := c.parts(d.Name).TakeUp(ctx, name, topic.Config{Partitions: next.Shards}); err != nil {
+		if _, err := c.parts(d.Name).Ensure(ctx, name, topic.Config{Partitions: next.Shards}); err != nil {
 			return nil, c.unlessDeleted(ctx, as, err)
 		}
 	}

@@ -8,9 +8,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -191,6 +193,58 @@ func TestADefinitionThatWentBackIsBroughtForward(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The registry forgets a topic as a whole. A creation goes on with all that the log has of it.
+func TestATopicThatTheRegistryForgotGoesOn(t *testing.T) {
+	t.Parallel()
+	for _, h := range histories {
+		t.Run(h.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := newSetup(t)
+				create(t, s.catalog, "a", topic.Config{Partitions: 2, Router: topic.RangeRouter})
+				tp := open(t, s.catalog, "a")
+				s.records(t, tp, 0, 8)
+				if h.before != nil {
+					h.before(t, s, tp)
+				}
+				h.since(t, s, tp)
+				want, err := s.catalog.Get(t.Context(), "a")
+				must(t, err)
+				_, err = s.reg.Txn(t.Context(), registry.Txn{Deletes: []string{"topics/a"}})
+				must(t, err)
+				got, err := s.catalog.Ensure(t.Context(), "a", topic.Config{Partitions: 2, Router: topic.RangeRouter})
+				must(t, err)
+				if got.Created = want.Created; fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
+					t.Errorf("found\n%+v; expected\n%+v", got, want)
+				}
+				s.records(t, tp, 100, 104)
+				if v := values(t, open(t, s.catalog, "a"))["k0"]; len(v) != h.left+1 || !slices.IsSorted(v) || v[h.left] != 100 {
+					t.Errorf("the records of the key are %v; expected %d and 100", v, h.left)
+				}
+			})
+		})
+	}
+}
+
+// A topic that has no records yet is not begun a second time beside producers that have it open.
+func TestATopicWithoutRecordsIsNotBegunASecondTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(t)
+		create(t, s.catalog, "a", topic.Config{Partitions: 2})
+		tp := open(t, s.catalog, "a")
+		_, err := s.reg.Txn(t.Context(), registry.Txn{Deletes: []string{"topics/a"}})
+		must(t, err)
+		create(t, s.catalog, "a", topic.Config{Partitions: 2})
+		s.records(t, tp, 0, 8)
+		again := open(t, s.catalog, "a")
+		s.records(t, again, 8, 16)
+		if v := values(t, again)["k0"]; len(v) != 4 {
+			t.Errorf("the records of the key are %v; expected four", v)
+		}
+	})
 }
 
 // A deletion that the registry forgot is told, and a deletion frees the name.

@@ -1,6 +1,7 @@
 package topic
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,8 +34,8 @@ func NewCatalog(log *commitlog.Log, reg *registry.Registry, namespace string) *C
 }
 
 // Create makes a topic. It is nil when the same one exists already. ErrExists when a topic of another
-// shape has the name, and when the log holds records of that name without a definition (see
-// Config.Life). It finishes a creation or deletion that a crash interrupted.
+// shape has the name. A topic that the log has, and the registry forgot, goes on: ErrExists when that has
+// another shape. It finishes a creation or deletion that a crash interrupted.
 func (c *Catalog) Create(ctx context.Context, name string, cfg Config) error {
 	_, err := c.Ensure(ctx, name, cfg)
 	return err
@@ -68,13 +69,17 @@ func (c *Catalog) EnsureUnless(ctx context.Context, name string, cfg Config, why
 		doc, version, err := c.load(ctx, name)
 		switch {
 		case errors.Is(err, fault.NotFound):
-			life := cfg.Life
-			if life == "" {
-				if err := c.checkLost(ctx, name); err != nil {
-					return nil, err
-				}
-				life = NewLife()
+			if doc, err = c.forgotten(ctx, name, cfg); err != nil && !errors.Is(err, fault.Conflict) {
+				return nil, err
 			}
+			if err != nil {
+				continue
+			}
+			if doc != nil {
+				err = c.restore(ctx, doc)
+				break
+			}
+			life := cmp.Or(cfg.Life, NewLife())
 			doc = &Document{
 				Name: name, Life: life, State: Creating,
 				Storage: []Storage{{Name: StorageName(c.namespace, name, life, 0), Partitions: cfg.Partitions, K: 1}},
@@ -120,6 +125,26 @@ func (c *Catalog) EnsureUnless(ctx context.Context, name string, cfg Config, why
 			return nil, err
 		}
 	}
+}
+
+// restore stores the definition of a topic that the log has, and no registry.
+func (c *Catalog) restore(ctx context.Context, doc *Document) error {
+	for i := doc.Left(); i < len(doc.Storage); i++ {
+		if err := c.identify(ctx, doc, i); err != nil {
+			return err
+		}
+	}
+	now, err := c.bring(ctx, doc)
+	if err != nil {
+		return err
+	}
+	if now == nil {
+		now = doc
+	}
+	if err = c.store(ctx, now, ""); err == nil {
+		c.tellTakenUp(now)
+	}
+	return err
 }
 
 // finishCreate makes the storage topic of a definition and declares it ready. When the log holds

@@ -184,9 +184,9 @@ func TestNamespacesDoNotShareRecords(t *testing.T) {
 	}
 }
 
-// A registry that was lost is made again over a log that has the records still: they are neither hidden
-// nor taken up unless somebody says so, and nothing half made stays behind.
-func TestRecordsThatNothingDefinesAreTakenUpWhenAskedFor(t *testing.T) {
+// A registry that was lost is made again over a log that has the topic still: it goes on in the shape that it had, and
+// nothing half made stays behind.
+func TestCreationGoesOnWithWhatTheLogHas(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newSetup(t)
@@ -197,16 +197,16 @@ func TestRecordsThatNothingDefinesAreTakenUpWhenAskedFor(t *testing.T) {
 		life := tp.Document().Life
 		_, err = s.reg.Txn(t.Context(), registry.Txn{Deletes: []string{"topics/p"}})
 		must(t, err)
-		if err := s.catalog.Create(t.Context(), "p", topic.Config{Partitions: 4}); !errors.Is(err, fault.Exists) || !strings.Contains(err.Error(), "--life "+life) {
-			t.Errorf("a new topic: %v; expected Exists and what to do", err)
-		}
-		if err := s.catalog.Create(t.Context(), "p", topic.Config{Partitions: 2, Life: life}); !errors.Is(err, fault.Exists) {
-			t.Errorf("another shape: %v; expected Exists", err)
+		for _, id := range []string{"", life} {
+			err := s.catalog.Create(t.Context(), "p", topic.Config{Partitions: 2, Life: id, Router: topic.RangeRouter})
+			if !errors.Is(err, fault.Exists) || !strings.Contains(err.Error(), "4 partitions, router modulo") || !strings.Contains(err.Error(), "asked for 2, range") {
+				t.Errorf("another shape: %v; expected Exists, and both shapes", err)
+			}
 		}
 		if _, err := s.catalog.Get(t.Context(), "p"); !errors.Is(err, fault.NotFound) {
 			t.Errorf("after the clash: %v; expected NotFound", err)
 		}
-		create(t, s.catalog, "p", topic.Config{Partitions: 4, Life: life})
+		create(t, s.catalog, "p", topic.Config{Partitions: 4})
 		if v := values(t, open(t, s.catalog, "p")); len(v["k0"]) != 1 {
 			t.Errorf("records %v; expected the one that was there", v)
 		}

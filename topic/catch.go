@@ -107,7 +107,10 @@ func (b *bringing) storage(ctx context.Context) error {
 		i := len(d.Storage)
 		st, err := b.c.log.Topic(ctx, StorageName(b.c.namespace, d.Name, d.Life, i))
 		if errors.Is(err, fault.NotFound) && oldest == known && i == known {
-			return b.c.missing(ctx, d)
+			if oldest, err = b.jump(ctx); err != nil {
+				return err
+			}
+			break
 		}
 		if errors.Is(err, fault.NotFound) {
 			break
@@ -135,6 +138,41 @@ func (b *bringing) storage(ctx context.Context) error {
 		return nil
 	}
 	return b.retire(ctx, oldest)
+}
+
+// jump appends what the newest card tells, when the log has nothing any more of what the definition knows, and returns
+// the oldest storage topic that is there.
+func (b *bringing) jump(ctx context.Context) (oldest int, _ error) {
+	d := b.doc
+	lives, err := b.c.lives(ctx, d.Name)
+	if err != nil {
+		return 0, err
+	}
+	all := lives[d.Life]
+	if len(all) == 0 || all.newest().Card == "" {
+		return 0, b.c.missing(ctx, d)
+	}
+	card, err := DecodeCard(all.newest().Name, all.newest().Card)
+	if err != nil {
+		return 0, err
+	}
+	now := b.c.ofCard(d.Name, d.Life, card, all)
+	if len(now.Storage) <= len(d.Storage) {
+		return 0, b.c.missing(ctx, d)
+	}
+	for i := len(d.Storage); i < len(now.Storage); i++ {
+		now.Storage[i].Retired = false // that is noted below
+		d.Storage = append(d.Storage, now.Storage[i])
+		var st *commitlog.Topic
+		if i >= now.Produce {
+			if st, err = b.c.openStorage(ctx, d, i); err != nil {
+				return 0, err
+			}
+			d.Storage[i].ID = st.ID()
+		}
+		b.open, b.changed = append(b.open, st), true
+	}
+	return now.Produce, nil
 }
 
 // retire notes that the storage topics before one are gone. They are looked for once more: some logs of several
@@ -267,13 +305,13 @@ func (e *OlderError) Error() string {
 func (e *OlderError) Is(target error) bool { return target == fault.Corrupt }
 
 // lives is what the log has of a name: the storage topics of each topic ID, by their index.
-func (c *Catalog) lives(ctx context.Context, name string) (map[string]map[int]commitlog.TopicConfig, error) {
+func (c *Catalog) lives(ctx context.Context, name string) (map[string]storages, error) {
 	all, err := c.log.Topics(ctx)
 	if err != nil {
 		return nil, err
 	}
 	prefix := strings.TrimSuffix(StorageName(c.namespace, name, "", 0), "0.")
-	lives := map[string]map[int]commitlog.TopicConfig{}
+	lives := map[string]storages{}
 	for _, st := range all {
 		rest, ok := strings.CutPrefix(st.Name, prefix)
 		index, life, both := strings.Cut(rest, ".")
@@ -282,7 +320,7 @@ func (c *Catalog) lives(ctx context.Context, name string) (map[string]map[int]co
 			continue
 		}
 		if lives[life] == nil {
-			lives[life] = map[int]commitlog.TopicConfig{}
+			lives[life] = storages{}
 		}
 		lives[life][i] = st
 	}

@@ -42,21 +42,6 @@ func (p Parts) Ensure(ctx context.Context, name string, cfg Config) (*Document, 
 	return doc, err
 }
 
-// TakeUp is Ensure for a part whose name was never given to another one. If a registry that went back has
-// forgotten the topic, and the log has records of it, that topic goes on.
-func (p Parts) TakeUp(ctx context.Context, name string, cfg Config) (*Document, error) {
-	if _, _, err := p.catalog.load(ctx, name); errors.Is(err, fault.NotFound) {
-		lost, err := p.catalog.lost(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		if len(lost) == 1 { // of several the right one is unknown
-			cfg.Life = lifeOf(lost[0])
-		}
-	}
-	return p.Ensure(ctx, name, cfg)
-}
-
 // Delete removes a part and its records. ErrNotFound when there is none, ErrNotPart when the topic has
 // another owner: it stays as it is.
 func (p Parts) Delete(ctx context.Context, name string) error {

@@ -26,7 +26,7 @@ func TestAPartOfWhichSeveralAreLeftIsNotTakenUp(t *testing.T) {
 		c := topic.NewCatalog(log, reg.Registry, "")
 		leave := func(name, life string) {
 			storage := topic.StorageName("", name, life, 0)
-			must(t, log.CreateTopic(t.Context(), commitlog.TopicConfig{Name: storage, Partitions: 1}))
+			must(t, log.CreateTopic(t.Context(), commitlog.TopicConfig{Name: storage, Partitions: 1, Card: topic.Card{Router: topic.Modulo, Hash: topic.XXHash64, Partitions: []int{1}, Internal: "owner"}.Encode()}))
 			tp, err := log.Topic(t.Context(), storage)
 			if err == nil {
 				_, err = tp.Append(t.Context(), 0, []commitlog.Record{{Value: []byte(life)}}, nil)
@@ -37,10 +37,10 @@ func TestAPartOfWhichSeveralAreLeftIsNotTakenUp(t *testing.T) {
 		leave("two", "aaa")
 		leave("two", "bbb")
 		parts := c.Parts("owner")
-		if d, err := parts.TakeUp(t.Context(), "one", topic.Config{Partitions: 1}); err != nil || d.Life != "aaa" {
+		if d, err := parts.Ensure(t.Context(), "one", topic.Config{Partitions: 1}); err != nil || d.Life != "aaa" {
 			t.Errorf("what is left of it alone is not taken up: %+v, %v", d, err)
 		}
-		if d, err := parts.TakeUp(t.Context(), "two", topic.Config{Partitions: 1}); !errors.Is(err, fault.Exists) {
+		if d, err := parts.Ensure(t.Context(), "two", topic.Config{Partitions: 1}); !errors.Is(err, fault.Exists) {
 			t.Errorf("taken up: %+v, %v; expected ErrExists", d, err)
 		}
 		if d, err := c.Get(t.Context(), "two"); !errors.Is(err, fault.NotFound) {
