@@ -295,11 +295,6 @@ func (c *Catalog) finishDelete(ctx context.Context, doc *Document, version regis
 			return err
 		}
 	}
-	if doc.Moved != nil { // what says so in the log
-		if err := c.log.DeleteTopic(ctx, StorageName(c.namespace, doc.Name, doc.Life, len(doc.Storage))); err != nil && !errors.Is(err, fault.NotFound) {
-			return err
-		}
-	}
 	if doc.Internal == "" {
 		if err := c.clearGroups(ctx, doc.Name); err != nil {
 			return err

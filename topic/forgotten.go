@@ -128,10 +128,7 @@ func (c *Catalog) takeUp(name string, lives map[string]storages, cfg Config) (*D
 // run up to the newest; bringing it forward moves the pointer on.
 func (c *Catalog) ofCard(name, life string, card *Card, all storages) *Document {
 	d := &Document{
-		Name: name, Life: life, State: Ready, Router: card.Router, Hash: card.Hash, Internal: card.Internal, Created: time.Now().UnixMilli(),
-	}
-	if card.Moved != "" {
-		d.Moved = &Moved{To: card.Moved, Done: true}
+		Name: name, Life: life, State: Ready, Router: card.Router, Hash: card.Hash, Internal: card.Internal, Moved: card.Moved, Created: time.Now().UnixMilli(),
 	}
 	for i, n := range card.Partitions {
 		s := Storage{Name: StorageName(c.namespace, name, life, i), Partitions: n, K: 1}
