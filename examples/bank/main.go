@@ -166,11 +166,13 @@ func (c config) clean(ctx context.Context, rf *ringfence.Client) error {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	err := rf.Admin().DeleteTopic(ctx, topic, nil)
-	if errors.Is(err, ringfence.ErrNotFound) {
-		return nil
-	}
-	return err
+	return patiently(ctx, func() error {
+		err := rf.Admin().DeleteTopic(ctx, topic, nil)
+		if errors.Is(err, ringfence.ErrNotFound) {
+			return nil
+		}
+		return err
+	})
 }
 
 // order produces the transfers and says what the balances are to be.
