@@ -99,7 +99,7 @@ func (m *member) handle(ctx context.Context, msg *ringfence.Message) error {
 	e := history.Event{
 		Kind: history.Started, Member: m.Name, Incarnation: m.observer.at(unit, msg.Epoch),
 		Unit: unit, Epoch: msg.Epoch, Storage: msg.Storage, Partition: msg.Partition, Offset: msg.Offset,
-		Key: history.Key(msg.Key), Value: Fingerprint(msg.Key, msg.Value),
+		Key: history.Key(msg.Key), Value: Fingerprint(msg.Key, msg.Value), Token: msg.Token(),
 	}
 	if m.Sequence != nil {
 		e.Sequence = m.Sequence(msg)

@@ -22,6 +22,7 @@ type Checker struct {
 	keys    map[keyID]*keyState
 	sent    map[uint64]*fate // by value; nil: the history does not tell what was sent
 	streams map[string]*stream
+	undid   bool // the store went back: the tokens that it has forgotten may be given again
 	sweepAt int
 }
 
@@ -82,6 +83,7 @@ func (c *Checker) Add(e Event) {
 	case Seek:
 		c.seek(&e)
 	case Rollback:
+		c.undid = true
 		c.rollback(&e)
 	}
 }
@@ -232,9 +234,11 @@ func (c *Checker) started(e *Event) {
 	u, p := c.unit(e.Unit), c.partitionOf(e.Unit, e.place())
 	c.seen(e, p)
 	t, undone := c.tenure(u, e)
-	if undone || u.newest() > e.Epoch {
+	stale := undone || u.newest() > e.Epoch
+	if stale {
 		c.report.Stale++
 	}
+	c.receive(e, stale)
 	t.running++
 	if !undone && !u.soughtAfter(e.Epoch) && t.last.has(e.place(), e.Offset) {
 		c.report.violate(NotAgain, []Event{t.owned, t.lastCommit, *e}, "the checkpoint of unit %d covers %d already", e.Unit, e.Offset)

@@ -5,7 +5,7 @@
 //
 // The simulation feeds it directly; real processes write JSON lines (Writer) that are merged
 // and checked afterwards (Check). It reads a history once and keeps eight bytes for each record,
-// the keys that are in flight or not yet below a checkpoint, and the owners of each unit: about
+// the keys that are in flight, not yet below a checkpoint or told with tokens, and the owners of each unit: about
 // 100 MB for 10 million records.
 package history
 
@@ -32,7 +32,7 @@ const (
 	// Produced: the log acknowledged a record. Storage, Partition, Offset, Key, Value.
 	Produced Kind = "produced"
 	// Started: a handler is about to get a record. Member, Incarnation, Unit, Epoch, Storage,
-	// Partition, Offset, Key, Value.
+	// Partition, Offset, Key, Value, Token.
 	Started Kind = "start"
 	// Finished: that handler returned nil. To be told before the checkpoint may pass the record.
 	Finished Kind = "end"
@@ -85,6 +85,8 @@ type Event struct {
 	Key         string `json:"key,omitempty"`   // of Key; "": no key, so no order
 	Sequence    int64  `json:"seq,omitempty"`   // of the record among those of its key, as its producer sent them, from 1; 0: not told
 	Value       uint64 `json:"value,omitempty"` // a fingerprint of key, value and headers; 0: not told
+
+	Token string `json:"token,omitempty"` // the fencing token of the hand-out; "": not told
 
 	Positions []protocol.Position `json:"positions,omitempty"`
 	Outcome   Outcome             `json:"outcome,omitempty"`

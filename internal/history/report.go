@@ -19,6 +19,7 @@ const (
 	NotSkipped     Promise = "no record is skipped"
 	NotLost        Promise = "no acknowledged record is lost"
 	KeyOrder       Promise = "records of a key are processed in order, one at a time"
+	TokenRises     Promise = "a receiver that fences by the token of a key takes what its owner delivers"
 	NotAgain       Promise = "what a checkpoint covers is not delivered again"
 	CleanHandoff   Promise = "a clean handoff repeats nothing"
 	OneValue       Promise = "a position means one value for ever"
@@ -31,7 +32,7 @@ const (
 func Promises() []Promise {
 	return []Promise{
 		NotLost, StoredOnce, KeyOrder, NotSkipped, NotPast, OneValue, OnlySent, DeniedIsAbsent,
-		NotAgain, CleanHandoff, NeverBack, Fence, EpochsIncrease, OneOwner, OnlyOwners,
+		TokenRises, NotAgain, CleanHandoff, NeverBack, Fence, EpochsIncrease, OneOwner, OnlyOwners,
 	}
 }
 

@@ -17,6 +17,30 @@ type stream struct {
 	high int64 // the highest number that was started
 	top  Event // that start
 	open Event // the last that was started first and is not finished; Kind "" when none
+	last Event // that with the highest token
+}
+
+// receive is the receiver that keeps the highest token of each key, and has to take what the owner delivers.
+func (c *Checker) receive(e *Event, stale bool) {
+	if e.Token == "" || e.Key == "" || c.undid {
+		return
+	}
+	s := c.stream(e.Key)
+	if !stale && e.Token <= s.last.Token {
+		c.report.violate(TokenRises, []Event{s.last, *e}, "key %q: token %s came after %s", e.Key, e.Token, s.last.Token)
+	}
+	if e.Token > s.last.Token {
+		s.last = *e
+	}
+}
+
+func (c *Checker) stream(key string) *stream {
+	s := c.streams[key]
+	if s == nil {
+		s = new(stream)
+		c.streams[key] = s
+	}
+	return s
 }
 
 func (c *Checker) send(e *Event) {
@@ -68,11 +92,7 @@ func (c *Checker) startStream(e *Event, first bool) {
 	if e.Sequence == 0 || !first {
 		return
 	}
-	s := c.streams[e.Key]
-	if s == nil {
-		s = new(stream)
-		c.streams[e.Key] = s
-	}
+	s := c.stream(e.Key)
 	switch {
 	case e.Sequence < s.high:
 		c.report.violate(KeyOrder, []Event{s.top, *e}, "key %q: record %d was started after record %d", e.Key, e.Sequence, s.high)

@@ -120,6 +120,43 @@ func TestWithoutWhatWasSentEqualValuesAreFine(t *testing.T) {
 	}
 }
 
+// Two units have handed out a key, the second after the first had ended.
+func TestTokenOfAKeyRisesWithWhatItsOwnersHandOut(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		tokens  []string // of what unit 0, then unit 1 hands out
+		late    string   // of unit 0, by a process that has lost it
+		refused bool
+	}{
+		"it rises":                         {[]string{"12", "21"}, "", false},
+		"it falls":                         {[]string{"22", "21"}, "", true},
+		"it stays":                         {[]string{"21", "21"}, "", true},
+		"a stale one comes late":           {[]string{"12", "21"}, "13", false},
+		"a stale one makes it fall":        {[]string{"12", "21"}, "22", true},
+		"one that is not told is no lower": {[]string{"12", ""}, "", false},
+	} {
+		s := newTale()
+		at := func(unit int, epoch, offset, n int64, token string) {
+			for _, kind := range []history.Kind{history.Started, history.Finished} {
+				s.add(history.Event{
+					Kind: kind, Member: "m", Epoch: epoch, Unit: unit, Storage: unit, Offset: offset,
+					Key: "k", Sequence: n, Value: uint64(n)<<8 | 'k', Token: token,
+				})
+			}
+		}
+		at(0, 1, 1, 2, c.tokens[0])
+		s.add(history.Event{Kind: history.Owned, Member: "n", Epoch: 2, After: 1, Unit: 0})
+		if c.late != "" {
+			at(0, 1, 1, 2, c.late)
+		}
+		s.send("k", 3)
+		at(1, 1, 0, 3, c.tokens[1])
+		if r := s.check(false, false); r.Broken[history.TokenRises] > 0 != c.refused {
+			t.Errorf("%s: %s", name, r)
+		}
+	}
+}
+
 func TestEveryPromiseThatBreaksIsShown(t *testing.T) {
 	t.Parallel()
 	s := newTale().handle(0, 1, "k", 2)

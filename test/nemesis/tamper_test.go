@@ -24,6 +24,7 @@ var lies = []lie{
 	{"a record was processed again after its checkpoint", repeatRecord, history.NotAgain},
 	{"two records of a key changed places", overtake, history.KeyOrder},
 	{"a unit had two owners in an epoch", ownTwice, history.OneOwner},
+	{"all came with one token", oneToken, history.TokenRises},
 }
 
 // tamper checks that the judge sees each lie.
@@ -62,6 +63,17 @@ func isKind(k history.Kind) func(int, history.Event) bool {
 
 func sameRecord(a, b history.Event) bool {
 	return a.Storage == b.Storage && a.Partition == b.Partition && a.Offset == b.Offset
+}
+
+func oneToken(files [][]history.Event) (some bool) {
+	for _, events := range files {
+		for i := range events {
+			if e := &events[i]; e.Token != "" {
+				e.Token, some = "1", true
+			}
+		}
+	}
+	return some
 }
 
 func loseRecord(files [][]history.Event) bool {
