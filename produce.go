@@ -2,8 +2,10 @@ package ringfence
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/subscription/shard"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -15,7 +17,18 @@ import (
 // away, ErrInvalid for what can't be stored, ErrNotAppended when it is certainly not stored, ErrUnknown
 // when the outcome is not known.
 func (c *Client) Produce(ctx context.Context, topicName string, m Message) (Position, error) {
+	if err := checkMessage(&m); err != nil {
+		return Position{}, err
+	}
 	return c.topics.Produce(ctx, topicName, record(&m))
+}
+
+// checkMessage refuses a header that a subscription would give the record up for.
+func checkMessage(m *Message) error {
+	if err := shard.CheckNotBefore(m.Headers); err != nil {
+		return fmt.Errorf("%w: %w", err, ErrInvalid)
+	}
+	return nil
 }
 
 // record is a message as it is stored.
@@ -57,6 +70,9 @@ func (c *Client) ProducerHome(ctx context.Context, topicName string) (int, error
 // wait for the end of a switch.
 func (c *Client) ProduceAsync(ctx context.Context, topicName string, m Message, opts *ProduceOptions, done func(Position, error)) {
 	t, err := c.topics.Open(ctx, topicName)
+	if err == nil {
+		err = checkMessage(&m)
+	}
 	if err != nil {
 		done(Position{}, err)
 		return

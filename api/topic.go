@@ -183,7 +183,7 @@ type KeptStorage struct {
 type Deletion struct {
 	What    string   `json:"what"` // topic, group, subscription or ring
 	Name    string   `json:"name"`
-	Records int64    `json:"records"`          // of a topic
+	Records *int64   `json:"records"`          // of a topic; nil: not known
 	Groups  []string `json:"groups,omitempty"` // that lose their progress in a topic
 	Deleted bool     `json:"deleted"`          // false: a dry run
 }

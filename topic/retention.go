@@ -34,7 +34,7 @@ func (d *Document) TellRetention(logger *slog.Logger, asked Config) {
 	if d.Retention() == asked.Retention() {
 		return
 	}
-	logger.Warn("the topic was there already, with another retention, which was not changed: AlterTopic does that, or ringfence topic alter", "topic", d.Name,
+	logger.Warn("the topic was there already with another retention, which stays: ringfence topic alter changes it", "topic", d.Name,
 		"retention_bytes", d.RetentionBytes, "retention_age", time.Duration(d.RetentionAgeMS)*time.Millisecond, "retention_force", d.RetentionForce,
 		"asked_bytes", asked.RetentionBytes, "asked_age", time.Duration(asked.RetentionAgeMS)*time.Millisecond, "asked_force", asked.RetentionForce)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/internal/spell"
 	"github.com/ringfence/ringfence/internal/storeurl"
 )
 
@@ -41,11 +42,20 @@ func topicFields() []field[admin.TopicConfig] {
 		number("partitions", 1, func(c *config) *int { return &c.Partitions }),
 		text("router", "modulo or range", func(c *config) *string { return (*string)(&c.Router) }),
 		text("hash", "xxhash64, murmur2 or fnv1a", func(c *config) *string { return (*string)(&c.Hash) }),
-		number("retention-bytes", 0, func(c *config) *int64 { return &c.RetentionBytes }),
 		{
-			name: "retention-age", expected: "a time in whole milliseconds such as 168h, or 0 (for ever)",
+			name: "retention-bytes", expected: spell.BytesForm + ", or 0 (all)",
+			read: func(c *config, text string) (ok bool) {
+				n, err := spell.ParseBytes(text)
+				c.RetentionBytes = n
+				return err == nil && n >= 0
+			},
+			show: func(c *config) string { return strconv.FormatInt(c.RetentionBytes, 10) },
+			copy: func(to, from *config) { to.RetentionBytes = from.RetentionBytes },
+		},
+		{
+			name: "retention-age", expected: "a time in whole milliseconds such as 168h or 7d, or 0 (for ever)",
 			read: func(c *config, text string) bool {
-				age, err := time.ParseDuration(text)
+				age, err := spell.ParseTime(text)
 				c.RetentionAgeMS = age.Milliseconds()
 				return err == nil && age >= 0 && age%time.Millisecond == 0
 			},
@@ -163,7 +173,7 @@ func duration[C any](name string, off bool, at func(*C) *time.Duration) field[C]
 	return field[C]{
 		name: name, expected: expected,
 		read: func(c *C, text string) bool {
-			d, err := time.ParseDuration(text)
+			d, err := spell.ParseTime(text)
 			if err == nil && d <= 0 && off {
 				d = -time.Millisecond // as it is stored
 			}

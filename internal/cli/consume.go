@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -30,6 +31,7 @@ type consumeFlags struct {
 	exec       string
 	execStores bool
 	print      string
+	attempts   int
 	from       string
 	opts       ringfence.ConsumeOptions
 }
@@ -49,7 +51,10 @@ the same line on stdin and RINGFENCE_RECORD_TOPIC, _STORAGE, _PARTITION,
 _OFFSET, _EPOCH, _TOKEN, _ATTEMPT, _TIMESTAMP and _KEY (no _KEY: there is none, or it
 holds a NUL byte). It does not get RINGFENCE_LOG and RINGFENCE_REGISTRY, which may hold
 passwords, unless --exec-stores is given. After another exit code the record is handed
-to it again, in order: later records of its key wait, those of other keys go on.
+to it again, in order: later records of its key wait, those of other keys go on. With
+--max-attempts the member ends instead, and leaves the record to its next start. A
+command that can't be run (its exit code is 126 or 127) ends it at the first record,
+with exit code 2.
 
 A key or value that is no UTF-8 is printed in base64, and "key_encoding" or
 "value_encoding" says so.
@@ -75,6 +80,9 @@ they have started.`,
 		if f.execStores && f.exec == "" {
 			err = errors.Join(err, fmt.Errorf("--exec-stores needs --exec: there is no command that could have the stores: %w", fault.Invalid))
 		}
+		if f.exec != "" && cmd.Flags().Changed("print") {
+			err = errors.Join(err, fmt.Errorf("--print %s: with --exec the command prints; expected one of both: %w", f.print, fault.Invalid))
+		}
 		return err
 	})
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
@@ -92,6 +100,7 @@ func (f *consumeFlags) register(fl *pflag.FlagSet) {
 	fl.DurationVar(&f.idleExit, "idle-exit", 0, "exit when nothing was there to do for so long (0: never)")
 	fl.StringVarP(&f.exec, "exec", "e", "", "run this `command` (with sh -c) for each record")
 	fl.BoolVar(&f.execStores, "exec-stores", false, "leave RINGFENCE_LOG and RINGFENCE_REGISTRY, with their passwords, in the environment of the command")
+	fl.IntVar(&f.attempts, "max-attempts", 0, "end with exit code 1 when a record has failed so often (0: try it for ever)")
 	fl.StringVar(&f.print, "print", "json", "what is printed of a record: json, value (its bytes and a newline) or none")
 	fl.IntVar(&o.Concurrency, "concurrency", 0, "records processed at once in a partition, each of another key (default 16)")
 	fl.IntVar(&o.MaxInFlight, "max-in-flight", 0, "records of a partition in memory (default 8192)")
@@ -147,6 +156,7 @@ var (
 )
 
 func (a *app) consume(ctx context.Context, rf *ringfence.Client, topic string, f *consumeFlags) error {
+	a.warnOfNamesake(ctx, rf, f.group)
 	working, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	process, done := a.processor(f, stop)
@@ -156,6 +166,8 @@ func (a *app) consume(ctx context.Context, rf *ringfence.Client, topic string, f
 		err := process(ctx, m)
 		if err == nil {
 			left.clear(m.Partition)
+		} else if f.attempts > 0 && m.Attempt >= f.attempts && ctx.Err() == nil {
+			stop(fmt.Errorf("partition %d offset %d failed %s, and was left to the next start (--max-attempts): %w", m.Partition, m.Offset, plural(m.Attempt, "time"), err))
 		}
 		return err
 	}, f.max, func() { stop(errMaximum) })
@@ -195,13 +207,28 @@ func (a *app) consume(ctx context.Context, rf *ringfence.Client, topic string, f
 	return cause
 }
 
-// answered fails when the stores do not answer: that nothing came means nothing then.
+// answered fails when that nothing came does not mean that nothing is there: the stores do not answer, or the group is
+// paused before the end.
 func answered(ctx context.Context, rf *ringfence.Client, group string) error {
-	_, err := rf.Admin().DescribeGroup(ctx, group)
-	if errors.Is(err, ringfence.ErrUnavailable) {
+	g, err := rf.Admin().DescribeGroup(ctx, group)
+	switch {
+	case errors.Is(err, ringfence.ErrUnavailable):
 		return fmt.Errorf("whether there is anything to do is not known: %w", err)
+	case err == nil && g.Paused && g.Lag > 0:
+		by := ""
+		if g.PausedBy != "" {
+			by = fmt.Sprintf(" by %q", g.PausedBy)
+		}
+		return fmt.Errorf("group %q is paused%s, and %s wait: \"ringfence group resume %s\" lets it go on: %w", group, by, plural(g.Lag, "record"), group, fault.NotDone)
 	}
 	return nil
+}
+
+// warnOfNamesake says that a group has nothing to do with the subscription of its name.
+func (a *app) warnOfNamesake(ctx context.Context, rf *ringfence.Client, group string) {
+	if _, err := rf.Admin().GetSubscription(ctx, group); err == nil {
+		a.logger().Warn("a subscription has this name too; the group is another thing, with progress of its own", "group", group, "see", "ringfence subscription describe "+group)
+	}
 }
 
 // showProcessed shows the number of records on a terminal that does not show the records, until ctx ends.
@@ -230,7 +257,7 @@ func (a *app) processor(f *consumeFlags, stop func(error)) (ringfence.Handler, f
 			Command: f.exec, Environ: without(a.environ, hidden), Stdout: a.stdout.Exact(), Stderr: a.stderr.Exact(), Logger: a.logger(),
 			Running: &a.children,
 		}
-		return x.Process, func() {}
+		return a.runnable(x.Process, stop), func() {}
 	}
 	if f.print == "none" {
 		return func(context.Context, *ringfence.Message) error { return nil }, func() {}
@@ -243,6 +270,21 @@ func (a *app) processor(f *consumeFlags, stop func(error)) (ringfence.Handler, f
 		}
 		return s.Write(ctx, line)
 	}, s.Close
+}
+
+// runnable ends the process when its first command can't be run: no record will succeed. Later it may be that the
+// command is being replaced.
+func (a *app) runnable(run ringfence.Handler, stop func(error)) ringfence.Handler {
+	var ran atomic.Bool
+	return func(ctx context.Context, m *ringfence.Message) error {
+		err := run(ctx, m)
+		if command.NotRunnable(err) && !ran.Load() {
+			stop(fmt.Errorf("--exec: the command can't be run: %w: %w", err, fault.Invalid))
+			return command.NotBegun(err) // which a subscription counts as no attempt
+		}
+		ran.Store(true)
+		return err
+	}
 }
 
 // printed is a record in a form of --print.

@@ -24,6 +24,9 @@ func (f *deleteFlags) register(fl *pflag.FlagSet, force string) {
 // remove deletes what d names, unless it is a dry run or the answer to the question is no, and says so.
 func (a *app) remove(ctx context.Context, f *deleteFlags, d api.Deletion, question string, remove func() error) error {
 	if !f.dryRun {
+		if !f.yes && !a.asks() {
+			return fmt.Errorf("%s %q was not deleted: without a terminal --yes is needed: %w", d.What, d.Name, fault.Invalid)
+		}
 		if err := a.agreed(ctx, f.yes, question, fmt.Sprintf("%s %q was not deleted", d.What, d.Name)); err != nil {
 			return err
 		}
@@ -37,15 +40,19 @@ func (a *app) remove(ctx context.Context, f *deleteFlags, d api.Deletion, questi
 		if !d.Deleted {
 			verb = "would delete"
 		}
-		what := ""
-		if d.What == "topic" {
-			what = " with about " + plural(d.Records, "record")
-		}
-		r.line("%s %s %s%s", verb, d.What, d.Name, what)
+		r.line("%s %s %s%s", verb, d.What, d.Name, withRecords(d))
 		if len(d.Groups) > 0 {
 			r.line("%s the progress of %s", verb, namesOf("group", d.Groups))
 		}
 	})
+}
+
+// withRecords says how many records go with a topic, if that is known.
+func withRecords(d api.Deletion) string {
+	if d.Records == nil {
+		return ""
+	}
+	return " with about " + plural(*d.Records, "record")
 }
 
 // namesOf is "group a" or "groups a, b".

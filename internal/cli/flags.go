@@ -182,8 +182,8 @@ func (a *app) wrapUsage(cmd *cobra.Command) {
 		check = cobra.ExactArgs(n)
 	}
 	cmd.Args = func(c *cobra.Command, args []string) error {
-		if check(c, args) == nil {
-			return nil
+		if err := check(c, args); err == nil || errors.Is(err, fault.Invalid) {
+			return err
 		}
 		return fmt.Errorf("found %s; expected: %s: %w", plural(int64(len(args)), "argument"), strings.TrimSuffix(c.UseLine(), " [flags]"), fault.Invalid)
 	}

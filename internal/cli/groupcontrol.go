@@ -129,8 +129,8 @@ func (a *app) groupDelete() *cobra.Command {
 		Short: "Delete a group and its progress",
 		Long: `Delete a group and its progress; its topic stays. A group with live members is a
 conflict (exit code 4). --force deletes it all the same, and also a group whose
-documents can't be read. On a terminal it asks first; --yes answers. Without a terminal
-it never asks.`,
+documents can't be read. On a terminal it asks first; --yes answers, and without a
+terminal it is needed.`,
 	}
 	f.register(cmd.Flags(), "also with members, or with documents that can't be read")
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {

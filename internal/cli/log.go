@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -46,12 +47,12 @@ may use the log meanwhile.
 Damage is named on stderr at the end, and makes the exit code 1.
 
 Topics are the storage topics. Those of a topic NAME are called NAME..0.LIFE, NAME..1.LIFE
-and so on, see "topic describe"; NAME..0 is enough to say which.`,
+and so on, see "topic describe"; NAME..0 is enough to say which, and NAME stands for all.`,
 		Example: `  ringfence log dump ./ringfence-data --topic payments..0
   ringfence log dump --partition 3 --records --format json | jq .value`,
 		Args: cobra.MaximumNArgs(1),
 	}
-	cmd.Flags().StringVar(&f.topic, "topic", "", "only this storage topic")
+	cmd.Flags().StringVar(&f.topic, "topic", "", "only this topic, or this storage `topic`")
 	cmd.Flags().IntVar(&f.partition, "partition", -1, "only this partition")
 	cmd.Flags().BoolVar(&f.records, "records", false, "the records of each frame")
 	_ = cmd.RegisterFlagCompletionFunc("topic", a.offers(storageNames)) // made just above
@@ -135,7 +136,13 @@ type recordLine struct {
 func (a *app) dumpLog(ctx context.Context, dir string, f dumpFlags) error {
 	out := a.stdout
 	asJSON := a.global.format == "json"
-	opts := &filelog.InspectOptions{Topic: f.topic, Same: topic.IsStorage}
+	namespace := ""
+	if a.global.namespace != "" {
+		namespace = a.global.namespace + ".."
+	}
+	opts := &filelog.InspectOptions{Topic: f.topic, Same: func(name, given string) bool {
+		return topic.IsStorage(name, given) || strings.HasPrefix(name, namespace+given+"..")
+	}}
 	opts.Frame = func(i filelog.FrameInfo) error {
 		if f.partition >= 0 && i.Frame.Partition != f.partition || asJSON && f.records {
 			return nil

@@ -55,12 +55,18 @@ value, headers and timestamp.`,
 	fl.StringVar(&f.keySep, "key-sep", "", "what stands between key and value in a line")
 	fl.IntVar(&f.partition, "partition", -1, "`number` of the partition (default: by the key)")
 	fl.StringArrayVarP(&f.headers, "header", "H", nil, "`name=value` attached to every record; may be repeated")
-	fl.StringVarP(&f.file, "file", "f", "", "read this `file`, not stdin")
+	fl.StringVarP(&f.file, "file", "f", "", "read this `file`; - is stdin, as without it")
 	fl.StringVar(&f.input, "input", "lines", "what a line is: its bytes (lines) or a record (json)")
 	fl.IntVar(&f.inFlight, "in-flight", 4096, "how many lines may wait for their acknowledgement")
 	bounded(fl, 1, 1<<20, "in-flight")
 	cmd.MarkFlagsMutuallyExclusive("key", "key-sep")
 	completeWith(cmd, "input", "lines", "json")
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return fmt.Errorf("found %s; expected %s, and one record a line on stdin: echo hello | %s %s: %w", plural(len(args), "argument"), "produce TOPIC", cmd.CommandPath(), args[0], fault.Invalid)
+		}
+		return cobra.ExactArgs(1)(cmd, args)
+	}
 	var maker *pipe.Maker
 	cmd.PreRunE = checked(func() (err error) {
 		var key []byte
@@ -98,8 +104,8 @@ func (a *app) produce(ctx context.Context, rf *ringfence.Client, topic string, m
 	if last := len(info.Storage[info.Produce].Partitions) - 1; f.partition > last {
 		return fmt.Errorf("--partition %d: topic %q has partitions 0 to %d; %d is out of range: %w", f.partition, topic, last, f.partition, fault.Invalid)
 	}
-	input, typed := a.stdin, f.file == "" && isTerminal(a.stdin)
-	if f.file != "" {
+	input, typed := a.stdin, (f.file == "" || f.file == "-") && isTerminal(a.stdin)
+	if f.file != "" && f.file != "-" {
 		file, err := readUntil(ctx, func() (*os.File, error) { return os.Open(f.file) }) // of a FIFO without a writer
 		if err != nil && ctx.Err() == nil {
 			return inputError(err)

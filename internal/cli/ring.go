@@ -124,7 +124,7 @@ func (a *app) ringDelete() *cobra.Command {
 		Use:   "delete NAME",
 		Short: "Delete a ring that has no members",
 		Long: `Delete a ring and its history. A ring with members is a conflict (exit code 4).
-On a terminal it asks first; --yes answers. Without a terminal it never asks.`,
+On a terminal it asks first; --yes answers, and without a terminal it is needed.`,
 	}
 	cmd.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask")
 	cmd.RunE = a.withRegistry(false, func(ctx context.Context, reg *registry.Registry, args []string) error {

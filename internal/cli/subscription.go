@@ -123,8 +123,8 @@ func (a *app) subscriptionDelete() *cobra.Command {
 		Long: `Delete a subscription with its progress and its internal topics; its topic stays. A
 subscription with live members, parked records or dead letters is a conflict (exit
 code 4), unless --force ends the members and drops those records. Repeat an
-interrupted deletion to finish it. On a terminal it asks first; --yes answers. Without
-a terminal it never asks.`,
+interrupted deletion to finish it. On a terminal it asks first; --yes answers, and
+without a terminal it is needed.`,
 		Example: `  ringfence subscription delete billing --dry-run
   ringfence subscription delete billing --force --yes`,
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/api"
+	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/apply"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/storeurl"
@@ -41,10 +43,11 @@ An existing topic of the same shape is fine; one of another shape is a conflict 
 code 4). It keeps its retention, and a different one that was asked for is named on
 stderr: "topic alter" changes it.`,
 		Example: `  ringfence topic create payments --partitions 8
-  ringfence topic create clicks --partitions 32 --retention-age 168h --retention-bytes 10000000000`,
+  ringfence topic create clicks --partitions 32 --retention-age 7d --retention-bytes 10GB`,
 	}
 	fl := cmd.Flags()
 	fl.IntVarP(&cfg.Partitions, "partitions", "p", 8, "`number` of partitions")
+	bounded(fl, 1, commitlog.MaxPartitions, "partitions")
 	fl.StringVar((*string)(&cfg.Router), "router", string(api.RouterModulo), "`rule` from keys to partitions: modulo or range")
 	fl.StringVar((*string)(&cfg.Hash), "hash", string(api.HashXXHash64), "hash `function` of keys: xxhash64, murmur2 (as Kafka's own producers) or fnv1a")
 	retentionFlags(fl, &cfg.RetentionBytes, &age, &cfg.RetentionForce)
@@ -57,17 +60,34 @@ stderr: "topic alter" changes it.`,
 		return fmt.Errorf("--life %s: expected %s: %w", storeurl.Quote(cfg.ID), apply.TopicIDForm, fault.Invalid)
 	})
 	cmd.RunE = a.withClient(true, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-		cfg.RetentionAgeMS = ageMillis(age)
-		if err := rf.Admin().CreateTopic(ctx, args[0], cfg, &opts); err != nil {
+		cfg.RetentionAgeMS = age.Milliseconds()
+		if age > 0 && age < time.Second {
+			a.logger().Warn("records go as soon as they are written, unless a group still needs them", "retention_age", age)
+		}
+		there, err := createTopic(ctx, rf.Admin(), args[0], cfg, opts)
+		if err != nil {
 			return err
 		}
 		t, err := rf.Admin().DescribeTopic(ctx, args[0])
 		if err != nil {
 			return err
 		}
+		if there {
+			fmt.Fprintln(a.stderr, a.stderr.Line(fmt.Sprintf("topic %s is there already, and stays as it is; --must-be-new makes that exit code 4", t.Name)))
+		}
 		return emit(a, t, func(r *report, t api.Topic) { r.line("topic %s: %s", t.Name, plural(cfg.Partitions, "partition")) })
 	})
 	return cmd
+}
+
+// createTopic tells whether the topic was there already.
+func createTopic(ctx context.Context, c *admin.Client, name string, cfg admin.TopicConfig, opts admin.CreateTopicOptions) (there bool, err error) {
+	isNew := opts
+	isNew.MustBeNew = true
+	if err = c.CreateTopic(ctx, name, cfg, &isNew); errors.Is(err, fault.Exists) && !opts.MustBeNew {
+		return true, c.CreateTopic(ctx, name, cfg, &opts)
+	}
+	return false, err
 }
 
 func topicTable(r *report, list []api.TopicSummary) {
@@ -105,7 +125,7 @@ func (a *app) topicDelete() *cobra.Command {
 		Short: "Delete a topic and its records",
 		Long: `Delete a topic and its records, for good. A topic in which a consumer group has progress
 is a conflict (exit code 4), unless --force drops the progress too. On a terminal it
-asks first; --yes answers. Without a terminal it never asks.`,
+asks first; --yes answers, and without a terminal it is needed.`,
 		Example: `  ringfence topic delete payments --dry-run
   ringfence topic delete payments --force --yes`,
 	}
@@ -115,7 +135,7 @@ asks first; --yes answers. Without a terminal it never asks.`,
 		if err != nil {
 			return err
 		}
-		return a.remove(ctx, &f, d, fmt.Sprintf("Delete topic %s with about %s?", d.Name, plural(d.Records, "record")), func() error {
+		return a.remove(ctx, &f, d, fmt.Sprintf("Delete topic %s%s?", d.Name, withRecords(d)), func() error {
 			return rf.Admin().DeleteTopic(ctx, args[0], &admin.DeleteTopicOptions{Force: f.force, ID: id})
 		})
 	})
@@ -132,7 +152,9 @@ func plannedDeletion(ctx context.Context, c *admin.Client, name string, force bo
 			return d, "", err
 		}
 	}
-	d.Records = info.Kept
+	if err == nil {
+		d.Records = &info.Kept
+	}
 	groups, err := c.ListGroups(ctx)
 	if err != nil {
 		return d, "", err

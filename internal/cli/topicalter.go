@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,6 +13,7 @@ import (
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/api"
+	"github.com/ringfence/ringfence/internal/spell"
 )
 
 func (a *app) topicAlter() *cobra.Command {
@@ -45,7 +48,7 @@ never asks.`,
 			r.Bytes = bytes
 		}
 		if fl.Changed("retention-age") {
-			r.AgeMS = ageMillis(age)
+			r.AgeMS = age.Milliseconds()
 		}
 		if fl.Changed("retention-force") {
 			r.Force = force
@@ -69,15 +72,35 @@ never asks.`,
 }
 
 func retentionFlags(fl *pflag.FlagSet, bytes *int64, age *time.Duration, force *bool) {
-	fl.Int64Var(bytes, "retention-bytes", 0, "keep about so many `bytes` (0: all)")
-	fl.DurationVar(age, "retention-age", 0, "keep records for so long (0: for ever)")
+	fl.Var((*bytesValue)(bytes), "retention-bytes", "keep about so many `bytes`, such as 10GB or 512MiB (0: all)")
+	fl.Var((*ageValue)(age), "retention-age", "keep records for this `time`, such as 36h or 7d (0: for ever)")
 	fl.BoolVar(force, "retention-force", false, "let retention drop records that a group has not processed yet")
 }
 
-// ageMillis is an age of retention in milliseconds, away from 0, which would keep records for ever.
-func ageMillis(age time.Duration) int64 {
-	return (age + time.Millisecond - 1).Milliseconds()
+// bytesValue is a flag for a number of bytes with a unit.
+type bytesValue int64
+
+func (v *bytesValue) Set(text string) error {
+	n, err := spell.ParseBytes(text)
+	*v = bytesValue(n)
+	return err
 }
+func (v *bytesValue) String() string { return strconv.FormatInt(int64(*v), 10) }
+func (*bytesValue) Type() string     { return "int64" }
+
+// ageValue is a flag for a time in days, and in whole milliseconds, as it is stored.
+type ageValue time.Duration
+
+func (v *ageValue) Set(text string) error {
+	d, err := spell.ParseTime(text)
+	if err == nil && d%time.Millisecond != 0 {
+		err = errors.New("expected whole milliseconds, of which 1ms is the least")
+	}
+	*v = ageValue(d)
+	return err
+}
+func (v *ageValue) String() string { return time.Duration(*v).String() }
+func (*ageValue) Type() string     { return "duration" }
 
 // dropped is about how many records a change of retention drops.
 func dropped(c *api.RetentionChange) (n int64) {

@@ -126,6 +126,15 @@ func (x *Runner) run(ctx context.Context, m *ringfence.Message) error {
 // that, so a subscription counts no attempt and waits.
 type notBegunError struct{ error }
 
+// NotRunnable tells whether err is that of a command which the shell could not find, or not run.
+func NotRunnable(err error) bool {
+	var exit *exec.ExitError
+	return errors.As(err, &exit) && (exit.ExitCode() == 126 || exit.ExitCode() == 127)
+}
+
+// NotBegun makes err one that no record caused.
+func NotBegun(err error) error { return notBegunError{err} }
+
 // Outage is for shard.IsOutage.
 func (notBegunError) Outage() bool { return true }
 

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -18,6 +19,15 @@ const NotBefore = "ringfence-not-before"
 
 // LongestPause bounds a pause, a hold or a delay.
 const LongestPause = 365 * 24 * time.Hour
+
+// CheckNotBefore is the error of a record whose header NotBefore says nothing, for those that produce.
+func CheckNotBefore(headers []commitlog.Header) error {
+	if !slices.ContainsFunc(headers, func(h commitlog.Header) bool { return h.Name == NotBefore }) {
+		return nil
+	}
+	_, err := notBefore(&commitlog.Record{Headers: headers}, time.Now)
+	return err
+}
 
 // notBefore returns when a record may be delivered; zero: now. A header without a valid time, or with one of more
 // than a year ahead, is an error: the record is given up at once.
