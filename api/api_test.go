@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "write the golden file anew")
 // all has one value of each struct of the contract.
 var all = []any{
 	Backup{}, BlockedKey{}, Check{}, DeadLetter{}, DeadLetterOrder{}, Deletion{}, Group{}, GroupPause{}, Record{}, Reset{}, Reshard{}, Retirement{}, RetentionChange{},
-	Ring{}, RingOwner{}, Seek{}, Subscription{}, Status{}, SubscriptionStatus{}, Topic{}, TopicGrowth{}, TopicSummary{},
+	Ring{}, RingOwner{}, Seek{}, Subscription{}, Status{}, SubscriptionStatus{}, Topic{}, TopicCheck{}, TopicGrowth{}, TopicSummary{},
 }
 
 // The JSON form of each struct is a contract. Whoever changes it changes the golden file (go test ./api -update), and a

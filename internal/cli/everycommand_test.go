@@ -43,7 +43,7 @@ var samples = map[string]sample{
 	"subscription why": {"billing k", ""}, "tail": {"orders --from earliest --max 1", ""}, "top": {"--count 1", ""},
 	"topic add-storage": {"spare --partitions 2", ""}, "topic alter": {"spare --retention-age 1h --yes", ""}, "topic create": {"new --partitions 1", ""},
 	"topic delete": {"useless --yes", ""}, "topic describe": {"orders", ""}, "topic list": {}, "topic mirror": {"file:///a file:///b orders", "it runs until a signal"},
-	"topic plan": {"grown", ""}, "topic retire": {"spare", ""}, "topic switch-produce": {"spare", ""}, "verify": {"", processes}, "version": {},
+	"topic check": {"spare", ""}, "topic repair": {"spare", ""}, "topic plan": {"grown", ""}, "topic retire": {"spare", ""}, "topic switch-produce": {"spare", ""}, "verify": {"", processes}, "version": {},
 }
 
 // atTheEnd are commands that take away what others look at.

@@ -24,7 +24,7 @@ func (a *app) topicCommand() *cobra.Command {
 		Use:     "topic",
 		Short:   "Create, list, describe, alter, grow and delete topics",
 		Aliases: []string{"topics"},
-	}, topicNames, a.topicCreate(), listing(a, "List the topics", (*admin.Client).ListTopics, topicTable), a.topicDescribe(), a.topicPlan(), a.topicAddStorage(), a.topicSwitchProduce(), a.topicRetire(), a.topicAlter(),
+	}, topicNames, a.topicCreate(), listing(a, "List the topics", (*admin.Client).ListTopics, topicTable), a.topicDescribe(), a.topicPlan(), a.topicAddStorage(), a.topicSwitchProduce(), a.topicRetire(), a.topicAlter(), a.topicCheck(), a.topicRepair(),
 		a.topicMirror(), a.topicDelete())
 }
 
