@@ -90,7 +90,14 @@ func run(ctx context.Context, c *Config) error {
 	inner, cancel := context.WithCancel(ctx)
 	running, stop := context.WithCancel(ctx)
 	defer stop()
-	var moved, wrong error
+	var moved, wrong, lost error
+	var once sync.Once
+	w.lost = func(err error) {
+		once.Do(func() {
+			lost = err
+			stop()
+		})
+	}
 	ends := newEndsChecker(c.Topic)
 	var chores sync.WaitGroup
 	chores.Go(func() {
@@ -122,7 +129,7 @@ func run(ctx context.Context, c *Config) error {
 	cancel()
 	chores.Wait()
 	hold.End(ctx)
-	return errors.Join(err, moved, wrong)
+	return errors.Join(err, moved, wrong, lost)
 }
 
 // latest leaves a layout to be picked up, in the place of one that was not picked up yet.

@@ -23,10 +23,32 @@ type unitWorker struct {
 	group   *protocol.Group
 	layout  atomic.Pointer[group.Layout] // the newest
 	running sync.Map                     // the first partitions (place) of units that run here
+	lost    func(error)                  // ends the member: the log does not have the topic any more
 }
+
+// lostAgain is how long after a first look a topic that the log does not have is looked for once more: a log of several
+// servers may not show for a moment what it has.
+const lostAgain = time.Second
 
 // Run implements group.Worker.
 func (w *unitWorker) Run(ctx context.Context, u *group.Unit) error {
+	err := w.run(ctx, u)
+	if !errors.Is(err, fault.NotFound) || w.Topic.CheckLog(ctx) == nil {
+		return err
+	}
+	select {
+	case <-time.After(lostAgain):
+	case <-ctx.Done():
+		return err
+	}
+	if lost := w.Topic.CheckLog(ctx); lost != nil {
+		w.lost(lost)
+		return lost
+	}
+	return err
+}
+
+func (w *unitWorker) run(ctx context.Context, u *group.Unit) error {
 	layout := *w.layout.Load()
 	if u.Number() >= len(layout) {
 		return fmt.Errorf("topic %q has no unit %d: %w", w.Topic.Document().Name, u.Number(), fault.NotFound)

@@ -48,3 +48,19 @@ func (d *Document) checkSame(i int, st *commitlog.Topic) error {
 	}
 	return nil
 }
+
+// CheckLog is the error of a topic that the log does not have any more, though the registry defines it: deleted past
+// Ringfence (fault.NotFound), perhaps with another one made in its place (*ReplacedError). nil: it is there, or a
+// store does not answer, or it was deleted or moved in order, which is told elsewhere.
+func (t *Topic) CheckLog(ctx context.Context) error {
+	life := t.Document().Life
+	_, _, err := t.catalog.caughtUp(ctx, t.name, life, false)
+	var replaced *ReplacedError
+	if !errors.Is(err, fault.NotFound) && !errors.As(err, &replaced) {
+		return nil
+	}
+	if _, _, gone := t.catalog.here(ctx, t.name, life); gone != nil {
+		return nil //nolint:nilerr // told elsewhere
+	}
+	return err
+}
