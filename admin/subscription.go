@@ -48,6 +48,9 @@ type EndpointConfig struct {
 	SecretFile string
 	// CloudEvents sends each request as a CloudEvent 1.0 in binary mode. Default: as the daemon is set.
 	CloudEvents bool
+	// GiveUpFirst gives records up that the endpoint refuses with 401, 403 or 404 also before it has taken any. Default: that
+	// pauses the subscription, as the address or the secret may be wrong rather than each record.
+	GiveUpFirst bool
 }
 
 // Validate reports every fault of a configuration for a subscription of the name.
@@ -57,7 +60,7 @@ func (c SubscriptionConfig) definition(name string) subscription.Document {
 	return subscription.Document{
 		Name: name, Topic: c.Topic, Order: subscription.Order(c.Order), From: string(c.From), DeadLetters: subscription.DeadLetters(c.DeadLetters), Filter: c.Filter,
 		Retry:    subscription.NewRetry(c.Retry.Initial, c.Retry.Max, c.Hold, c.Retry.AfterMax, c.Retry.Attempts),
-		Endpoint: subscription.NewEndpoint(c.Endpoint.URL, c.Endpoint.Timeout, c.Endpoint.SecretFile, c.Endpoint.CloudEvents),
+		Endpoint: subscription.NewEndpoint(c.Endpoint.URL, c.Endpoint.Timeout, c.Endpoint.SecretFile, c.Endpoint.CloudEvents, c.Endpoint.GiveUpFirst),
 		Sets:     subscription.OfShards(c.Shards),
 		Limits:   subscription.LimitsOf(c.Rate, c.Concurrency),
 	}
@@ -72,7 +75,7 @@ func SubscriptionConfigOf(d *api.Subscription) SubscriptionConfig {
 		Hold:  ms(d.Retry.HoldMS),
 	}
 	if e := d.Endpoint; e != nil {
-		c.Endpoint = EndpointConfig{URL: e.URL, Timeout: ms(e.TimeoutMS), SecretFile: e.SecretFile, CloudEvents: e.CloudEvents}
+		c.Endpoint = EndpointConfig{URL: e.URL, Timeout: ms(e.TimeoutMS), SecretFile: e.SecretFile, CloudEvents: e.CloudEvents, GiveUpFirst: e.GiveUpFirst}
 	}
 	if l := d.Limits; l != nil {
 		c.Rate, c.Concurrency = l.Rate, l.Concurrency
@@ -107,9 +110,10 @@ func (c *Client) GetSubscription(ctx context.Context, name string) (*api.Subscri
 
 // PauseSubscriptionOptions are the options of PauseSubscription.
 type PauseSubscriptionOptions struct {
-	Reason string // for people; at most 1 KiB
-	By     string // the user, or the thing, that pauses it; default user@host of this process
-	ID     string // of the subscription that is meant: one of the name with another ID is ErrNotFound. "": any
+	Reason  string // for people; at most 1 KiB
+	By      string // the user, or the thing, that pauses it; default user@host of this process
+	ID      string // of the subscription that is meant: one of the name with another ID is ErrNotFound. "": any
+	Untaken bool   // only while its endpoint has taken no record
 }
 
 // PauseSubscription has a subscription deliver nothing until it is resumed. Its members hear of it within a second or so: they
@@ -117,7 +121,13 @@ type PauseSubscriptionOptions struct {
 // either. A paused subscription keeps its reason.
 func (c *Client) PauseSubscription(ctx context.Context, name string, opts *PauseSubscriptionOptions) (*api.Subscription, error) {
 	o := orZero(opts)
-	return described(c.subs.Pause(ctx, name, o.ID, o.Reason, o.By))
+	return described(c.subs.Pause(ctx, name, o.ID, o.Reason, o.By, o.Untaken))
+}
+
+// NoteTaken notes that the endpoint of a subscription, by its ID and URL, has taken a record: from then on a refusal is about
+// its record. Package push calls it.
+func (c *Client) NoteTaken(ctx context.Context, name, id, endpoint string) error {
+	return c.subs.NoteTaken(ctx, name, id, endpoint)
 }
 
 // ResumeSubscription ends a pause: the subscription goes on where it was.
@@ -234,7 +244,7 @@ func subscriptionOf(d *subscription.Document) *api.Subscription {
 	s := &api.Subscription{
 		Name: d.Name, State: d.State, Topic: d.Topic, Order: api.Order(d.Order), From: api.From(d.From), Retry: api.Retry(d.Retry),
 		DeadLetters: api.DeadLetterPolicy(d.DeadLetters), Endpoint: (*api.Endpoint)(d.Endpoint), Filter: d.Filter, Limits: (*api.Limits)(d.Limits),
-		Sets: []api.ShardSet{}, Created: api.Millis(d.Created), Damaged: d.Damaged,
+		Sets: []api.ShardSet{}, Created: api.Millis(d.Created), Damaged: d.Damaged, TakenAt: api.Millis(d.TakenAt),
 	}
 	if len(d.Sets) > 0 {
 		s.ID = d.Life()

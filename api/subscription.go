@@ -17,8 +17,9 @@ type Subscription struct {
 	Limits      *Limits          `json:"limits,omitempty"`   // nil: there are none
 	Sets        []ShardSet       `json:"sets"`               // of shards: one that delivers, beside it one that begins or ends, and those of lately
 	Created     Time             `json:"created,omitempty"`
-	Paused      *Pause           `json:"paused,omitempty"`  // nil: it is not
-	Damaged     string           `json:"damaged,omitempty"` // why the definition can't be used; then only the name is known
+	Paused      *Pause           `json:"paused,omitempty"`   // nil: it is not
+	TakenAt     Time             `json:"taken_at,omitempty"` // when the endpoint took a record for the first time
+	Damaged     string           `json:"damaged,omitempty"`  // why the definition can't be used; then only the name is known
 }
 
 // Order says what a subscription delivers in order. It can't be changed later.
@@ -61,10 +62,11 @@ type Retry struct {
 
 // Endpoint is where a subscription is delivered to by HTTP.
 type Endpoint struct {
-	URL         string `json:"url"`                   // its parameters may hold a secret
-	TimeoutMS   int64  `json:"timeout_ms,omitempty"`  // of one attempt; 0: the default of the daemon
-	SecretFile  string `json:"secret_file,omitempty"` // absolute path, on each host that delivers, of what requests are signed with
-	CloudEvents bool   `json:"cloudevents,omitempty"` // each request is a CloudEvent in binary mode
+	URL         string `json:"url"`                     // its parameters may hold a secret
+	TimeoutMS   int64  `json:"timeout_ms,omitempty"`    // of one attempt; 0: the default of the daemon
+	SecretFile  string `json:"secret_file,omitempty"`   // absolute path, on each host that delivers, of what requests are signed with
+	CloudEvents bool   `json:"cloudevents,omitempty"`   // each request is a CloudEvent in binary mode
+	GiveUpFirst bool   `json:"give_up_first,omitempty"` // 401, 403 and 404 give records up from the first on, and never pause the subscription
 }
 
 // Limits bound what all members of a subscription deliver together; 0: there is no bound.

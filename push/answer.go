@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	shownBytes  = 400       // of an answer's text
+	shownBytes  = 400                       // of an answer's text
 	longestWait = subscription.LongestPause // that is taken from an answer; the policy takes less
 )
 
@@ -43,6 +43,8 @@ func judge(res *http.Response, body []byte, now time.Time) error {
 		return err
 	case code == http.StatusGone:
 		return fmt.Errorf("%w: %w", err, ErrGone)
+	case code == http.StatusUnauthorized, code == http.StatusForbidden, code == http.StatusNotFound:
+		return refused{ringfence.Permanent(err)}
 	case code >= 400:
 		return ringfence.Permanent(err)
 	}
@@ -52,6 +54,12 @@ func judge(res *http.Response, body []byte, now time.Time) error {
 // ErrGone is the answer 410: the endpoint wants nothing more. The record is tried again, once the
 // subscription is resumed.
 var ErrGone = errors.New("it wants no more deliveries")
+
+// refused is an answer that may be about the address or the secret, and not about the record.
+type refused struct{ error }
+
+// Unwrap serves errors.Is.
+func (e refused) Unwrap() error { return e.error }
 
 // retryAfter is the wait that an answer asks for, in seconds or until a date; 0: none.
 func retryAfter(value string, now time.Time) time.Duration {

@@ -13,12 +13,14 @@ import (
 	"net/netip"
 	"net/url"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/limits"
 	"github.com/ringfence/ringfence/subscription"
+	"github.com/ringfence/ringfence/subscription/shard"
 )
 
 // Config is an endpoint and how to speak to it. Only URL is required; the zero value of each field is
@@ -43,9 +45,12 @@ type Config struct {
 	Resolver *net.Resolver  // default: that of this host
 	Logger   *slog.Logger   // nil discards
 
-	// Gone is called, with what was said, when the endpoint wants nothing more: For makes it pause the
-	// subscription.
-	Gone func(ctx context.Context, said string) error
+	// Pause is called, with what was said, when the endpoint wants nothing more (410); and, as first, when it refuses a
+	// record with 401, 403 or 404 and has taken none so far, as it is a wrong address or secret rather than a wrong record.
+	// It reports whether the subscription is paused: then the attempt counts for nothing. Took is called when the endpoint
+	// takes a record, until it has succeeded once. For sets both; nil: neither.
+	Pause func(ctx context.Context, said string, first bool) (paused bool, err error)
+	Took  func(ctx context.Context) error
 }
 
 // Endpoint delivers to one URL.
@@ -58,7 +63,10 @@ type Endpoint struct {
 	secrets      *kept[[][]byte]
 	token        *kept[string]
 	transport    *http.Transport // no client: one would follow redirections, unless told not to
-	gone         func(context.Context, string) error
+	pause        func(context.Context, string, bool) (bool, error)
+	took         func(context.Context) error
+	taken        atomic.Bool // it has taken a record, or what it refuses is given up from the first on
+	log          *slog.Logger
 }
 
 // New prepares an endpoint and connects to nothing. Errors are fault.Invalid: a URL that can't be one,
@@ -77,7 +85,8 @@ func New(cfg Config) (*Endpoint, error) {
 	}
 	timeouts(&cfg)
 	log := cfg.Logger.With("subscription", cfg.Subscription)
-	e := &Endpoint{subscription: cfg.Subscription, cloudEvents: cfg.CloudEvents, timeout: cfg.Timeout, body: cfg.BodyTimeout, gone: cfg.Gone}
+	e := &Endpoint{subscription: cfg.Subscription, cloudEvents: cfg.CloudEvents, timeout: cfg.Timeout, body: cfg.BodyTimeout, pause: cfg.Pause, took: cfg.Took, log: log}
+	e.taken.Store(cfg.Pause == nil || cfg.Took == nil)
 	origin := u.Scheme + "://" + u.Host
 	if e.secrets, err = keep(log, func() ([][]byte, error) { return readSecrets(cfg.SecretFile, origin) }); err != nil {
 		return nil, err
@@ -147,11 +156,39 @@ func transport(c *Config, g guard, origin string) (*http.Transport, error) {
 // Deliver posts a record: it is a ringfence.Handler. nil says that it is done.
 func (e *Endpoint) Deliver(ctx context.Context, m *ringfence.Message) error {
 	err := e.post(ctx, m)
-	if errors.Is(err, ErrGone) && e.gone != nil {
-		if late := e.gone(ctx, err.Error()); late != nil {
-			return fmt.Errorf("%w, and that could not be heeded: %w", err, late)
-		}
+	switch gone := errors.Is(err, ErrGone); {
+	case err == nil:
+		e.note(ctx)
+	case gone && e.pause != nil, errors.As(err, &refused{}) && !e.taken.Load():
+		return e.refused(ctx, err, !gone)
 	}
+	return err
+}
+
+// note makes known that the endpoint has taken a record.
+func (e *Endpoint) note(ctx context.Context) {
+	if !e.taken.CompareAndSwap(false, true) {
+		return
+	}
+	if err := e.took(ctx); err != nil {
+		e.taken.Store(false)
+		e.log.Warn("that the endpoint takes records could not be noted; it is tried again", "error", err)
+	}
+}
+
+// pausing is how long a record waits for the pause that its answer led to.
+const pausing = time.Second
+
+// refused pauses the subscription because of an answer, which counts as no attempt then.
+func (e *Endpoint) refused(ctx context.Context, err error, first bool) error {
+	paused, late := e.pause(ctx, err.Error(), first)
+	switch {
+	case late != nil:
+		return shard.Uncounted(fmt.Errorf("%s, and the subscription could not be paused for that: %w", err.Error(), late), pausing)
+	case paused:
+		return shard.Uncounted(errors.New(err.Error()), pausing) // as text: it gives no record up
+	}
+	e.taken.Store(true) // by another process's attempt
 	return err
 }
 

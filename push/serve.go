@@ -33,8 +33,8 @@ type ServeOptions struct {
 	Poll     time.Duration // how often the definitions are read without a hint of a change; default 30 s
 }
 
-// For prepares the endpoint of a subscription, and pauses the subscription when the endpoint wants
-// nothing more. ErrInvalid when it has none, and as New.
+// For prepares the endpoint of a subscription. It pauses the subscription when the endpoint wants nothing more, or refuses
+// its first records. ErrInvalid when it has none, and as New.
 func For(rf *ringfence.Client, d *api.Subscription, c Config) (*Endpoint, error) {
 	if d.Endpoint == nil {
 		return nil, fmt.Errorf("subscription %q has no endpoint: %w", d.Name, fault.Invalid)
@@ -44,13 +44,20 @@ func For(rf *ringfence.Client, d *api.Subscription, c Config) (*Endpoint, error)
 	if t := d.Endpoint.TimeoutMS; t > 0 {
 		c.Timeout = time.Duration(t) * time.Millisecond
 	}
-	if c.Gone == nil {
-		c.Gone = func(ctx context.Context, said string) error {
-			_, err := rf.Admin().PauseSubscription(ctx, d.Name, &admin.PauseSubscriptionOptions{Reason: strings.ToValidUTF8(said[:min(len(said), shownBytes)], ""), ID: d.ID, By: subscription.ByEndpoint})
-			return err
+	if c.Pause == nil {
+		c.Pause = func(ctx context.Context, said string, first bool) (bool, error) {
+			now, err := rf.Admin().PauseSubscription(ctx, d.Name, &admin.PauseSubscriptionOptions{
+				Reason: strings.ToValidUTF8(said[:min(len(said), shownBytes)], ""), ID: d.ID, By: subscription.ByEndpoint, Untaken: first,
+			})
+			return err == nil && now.Paused != nil, err
 		}
+		c.Took = func(ctx context.Context) error { return rf.Admin().NoteTaken(ctx, d.Name, d.ID, d.Endpoint.URL) }
 	}
-	return New(c)
+	e, err := New(c)
+	if err == nil && (d.Endpoint.GiveUpFirst || d.TakenAt != "") {
+		e.taken.Store(true)
+	}
+	return e, err
 }
 
 // Serve delivers all subscriptions that have an endpoint, until ctx ends: then it drains and returns nil.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/commitlog/memlog"
@@ -237,6 +238,11 @@ func TestAnEndpointThatIsGoneIsAskedNoMoreUntilSomebodyResumes(t *testing.T) {
 	var in inbox
 	in.set(func(string, string) int { return http.StatusGone })
 	subscribed(t, rf, "billing", receiver(t, in.ServeHTTP))
+	_, err := rf.Admin().AlterSubscription(t.Context(), "billing", func(c *admin.SubscriptionConfig) error {
+		c.Retry.Attempts = 1 // which that answer takes none of
+		return nil
+	}, nil)
+	must(t, err)
 	told := make(chan ringfence.Failure, 100)
 	runs(t, func(ctx context.Context) error {
 		return push.Serve(ctx, rf, &push.ServeOptions{Config: push.Config{AllowNet: loopback}, Subscribe: ringfence.SubscribeOptions{Failed: func(f ringfence.Failure) { told <- f }}})
@@ -255,11 +261,65 @@ func TestAnEndpointThatIsGoneIsAskedNoMoreUntilSomebodyResumes(t *testing.T) {
 		return f.Outcome == ringfence.Paused && strings.Contains(f.Err.Error(), "410 Gone")
 	})
 	in.set(nil)
-	_, err := rf.Admin().ResumeSubscription(t.Context(), "billing")
+	_, err = rf.Admin().ResumeSubscription(t.Context(), "billing")
 	must(t, err)
 	eventually(t, "both records", func() bool { return len(in.has("billing/k")) == 2 })
 	if got := in.has("billing/k"); !slices.Equal(got, []string{"1", "2"}) {
 		t.Errorf("they came as %q", got)
+	}
+}
+
+// Before the endpoint has taken a record, 401, 403 and 404 pause the subscription, and no record loses an attempt or is
+// given up. After that they are about the record.
+func TestARefusalOfTheFirstRecordsPausesTheSubscription(t *testing.T) {
+	t.Parallel()
+	for _, code := range []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound} {
+		rf := client(t)
+		must(t, rf.EnsureTopic(t.Context(), "payments", ringfence.TopicConfig{Partitions: 2}))
+		var in inbox
+		in.set(func(string, string) int { return code })
+		_, err := rf.Admin().CreateSubscription(t.Context(), "billing", admin.SubscriptionConfig{
+			Topic: "payments", Retry: admin.Retry{Initial: time.Millisecond, Max: time.Millisecond, Attempts: 1}, Hold: -1,
+			Endpoint: admin.EndpointConfig{URL: receiver(t, in.ServeHTTP)},
+		})
+		must(t, err)
+		daemon(t, rf)
+		for i := range 20 {
+			produce(t, rf, "payments", strconv.Itoa(i), "1")
+		}
+		get := func() *api.Subscription {
+			d, err := rf.Admin().GetSubscription(t.Context(), "billing")
+			must(t, err)
+			return d
+		}
+		eventually(t, "the pause", func() bool { return get().Paused != nil })
+		if p := get().Paused; p.By != "endpoint" || !strings.Contains(p.Reason, strconv.Itoa(code)) {
+			t.Errorf("paused: %+v; expected the answer %d", p, code)
+		}
+		_, err = rf.Admin().ResumeSubscription(t.Context(), "billing")
+		must(t, err)
+		eventually(t, "the second pause", func() bool { return get().Paused != nil })
+		in.set(nil)
+		_, err = rf.Admin().ResumeSubscription(t.Context(), "billing")
+		must(t, err)
+		took := func() (n int) {
+			for i := range 20 {
+				n += len(in.has("billing/" + strconv.Itoa(i)))
+			}
+			return n
+		}
+		eventually(t, "all records", func() bool { return took() == 20 })
+		eventually(t, "that it has taken some", func() bool { return get().TakenAt != "" })
+		in.set(func(string, string) int { return code })
+		produce(t, rf, "payments", "k", "1")
+		eventually(t, "a dead letter", func() bool {
+			list, err := rf.Admin().ListDeadLetters(t.Context(), "billing", nil)
+			must(t, err)
+			return len(list) == 1 && list[0].KeyText() == "k"
+		})
+		if p := get().Paused; p != nil {
+			t.Errorf("paused, though it has taken records: %+v", p)
+		}
 	}
 }
 

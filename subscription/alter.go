@@ -27,6 +27,9 @@ func (c *Catalog) Alter(ctx context.Context, name string, f func(now Document) (
 		}
 		now := *d
 		now.Retry, now.DeadLetters, now.Endpoint, now.Filter, now.Limits = want.Retry, want.DeadLetters, want.Endpoint, want.Filter, want.Limits
+		if d.Endpoint == nil || now.Endpoint == nil || d.Endpoint.URL != now.Endpoint.URL {
+			now.TakenAt = 0
+		}
 		if err := errors.Join(now.validate(), now.Limits.CheckShards(name, now.Set().Shards)); err != nil {
 			return false, err
 		}

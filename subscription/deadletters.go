@@ -23,7 +23,7 @@ var decided = map[core.Verb]api.DeadLetterStatus{
 type entry struct {
 	core.Item
 	Shard  int
-	Parked bool // it failed, is tried again, and waits for nothing
+	Parked bool             // it failed, is tried again, and waits for nothing
 	Record commitlog.Record // the user's
 	Lost   error            // why the record can't be read; nil: it is there
 	Verb   core.Verb        // what was ordered, once it is done with

@@ -37,6 +37,7 @@ func (d *Document) Differences(want Document) (all []string) {
 		}
 		note(want.Endpoint.TimeoutMS != 0, "time-out", have.Timeout(), want.Endpoint.Timeout())
 		note(want.Endpoint.SecretFile != "", "secret file", have.SecretFile, want.Endpoint.SecretFile)
+		note(want.Endpoint.GiveUpFirst, "giving up what is refused first", have.GiveUpFirst, want.Endpoint.GiveUpFirst)
 		note(want.Endpoint.CloudEvents, "CloudEvents", have.CloudEvents, want.Endpoint.CloudEvents)
 	}
 	return all

@@ -21,6 +21,9 @@ type Endpoint struct {
 	SecretFile string `json:"secret_file,omitempty"` // absolute; what requests are signed with
 	// CloudEvents makes each request a CloudEvent in binary mode; false: the deliverer's own setting counts.
 	CloudEvents bool `json:"cloudevents,omitempty"`
+	// GiveUpFirst gives records up that are refused with 401, 403 or 404 also before the endpoint has taken any; false: that
+	// pauses the subscription.
+	GiveUpFirst bool `json:"give_up_first,omitempty"`
 }
 
 const (
@@ -29,8 +32,8 @@ const (
 )
 
 // NewEndpoint returns the endpoint of a definition; nil: there is none.
-func NewEndpoint(address string, timeout time.Duration, secretFile string, cloudEvents bool) *Endpoint {
-	e := Endpoint{URL: address, TimeoutMS: millis(timeout), SecretFile: secretFile, CloudEvents: cloudEvents}
+func NewEndpoint(address string, timeout time.Duration, secretFile string, cloudEvents, giveUpFirst bool) *Endpoint {
+	e := Endpoint{URL: address, TimeoutMS: millis(timeout), SecretFile: secretFile, CloudEvents: cloudEvents, GiveUpFirst: giveUpFirst}
 	if e == (Endpoint{}) {
 		return nil
 	}

@@ -27,8 +27,8 @@ const maxReasonBytes = 1024
 
 // Pause stops the delivery of a subscription until Resume, and returns it as it is stored. A paused one
 // keeps its reason and its user. With an ID (life), only the subscription of that ID is paused. ErrNotFound when
-// there is none; ErrInvalid for a reason that is too long, or no text.
-func (c *Catalog) Pause(ctx context.Context, name, life, reason, by string) (*Document, error) {
+// there is none; ErrInvalid for a reason that is too long, or no text. untaken: only while its endpoint has taken no record.
+func (c *Catalog) Pause(ctx context.Context, name, life, reason, by string, untaken bool) (*Document, error) {
 	if len(reason) > maxReasonBytes || !utf8.ValidString(reason) {
 		return nil, fmt.Errorf("a reason of %d bytes; expected a text of at most %d: %w", len(reason), maxReasonBytes, fault.Invalid)
 	}
@@ -36,12 +36,24 @@ func (c *Catalog) Pause(ctx context.Context, name, life, reason, by string) (*Do
 		if life != "" && d.Life() != life {
 			return false, fmt.Errorf("subscription %q was deleted: %w", name, fault.NotFound)
 		}
-		if d.Paused != nil {
+		if d.Paused != nil || untaken && d.TakenAt != 0 {
 			return false, nil
 		}
 		d.Paused = &Pause{Since: time.Now().UnixMilli(), Reason: reason, By: cmp.Or(by, group.Operator())}
 		return true, nil
 	})
+}
+
+// NoteTaken notes that the endpoint with that URL has taken a record. ErrNotFound when there is no such subscription.
+func (c *Catalog) NoteTaken(ctx context.Context, name, life, endpoint string) error {
+	_, err := c.change(ctx, name, func(d *Document) (bool, error) {
+		if d.Life() != life || d.Endpoint == nil || d.Endpoint.URL != endpoint || d.TakenAt != 0 {
+			return false, nil // it is about another one
+		}
+		d.TakenAt = time.Now().UnixMilli()
+		return true, nil
+	})
+	return err
 }
 
 // Resume ends a pause, and returns the subscription as it is stored. ErrNotFound when there is none.

@@ -197,6 +197,7 @@ subscriptions:
     timeout: 3s
     secret-file: /nonexistent/secret
     cloudevents: true
+    give-up-first: true
 `
 	for _, f := range subscriptionFields() {
 		if !strings.Contains(all, "    "+f.name+": ") {

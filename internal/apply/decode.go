@@ -203,7 +203,7 @@ func (d *decoder) together(name string, line int, c *admin.SubscriptionConfig, n
 	if _, there := named["topic"]; !there {
 		d.fail(line, "subscription %s: \"topic\" is missing; expected the name of the topic that it delivers", storeurl.Quote(name))
 	}
-	for _, field := range []string{"timeout", "secret-file", "cloudevents"} {
+	for _, field := range []string{"timeout", "secret-file", "cloudevents", "give-up-first"} {
 		if at, there := named[field]; there && c.Endpoint.URL == "" {
 			d.fail(at, "subscription %s: %s: it is of an endpoint; expected \"endpoint\" with it", storeurl.Quote(name), field)
 		}

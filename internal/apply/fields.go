@@ -97,6 +97,7 @@ func subscriptionFields() []field[admin.SubscriptionConfig] {
 		duration("timeout", false, func(c *config) *time.Duration { return &c.Endpoint.Timeout }),
 		text("secret-file", "an absolute path", func(c *config) *string { return &c.Endpoint.SecretFile }),
 		truth("cloudevents", func(c *config) *bool { return &c.Endpoint.CloudEvents }),
+		truth("give-up-first", func(c *config) *bool { return &c.Endpoint.GiveUpFirst }),
 	}
 }
 

@@ -136,6 +136,7 @@ func endpointFlags(fl *pflag.FlagSet, e *admin.EndpointConfig) {
 	fl.DurationVar(&e.Timeout, "timeout", 0, "how long one attempt may take at the endpoint (default 30s); for this command itself set RINGFENCE_TIMEOUT")
 	fl.StringVar(&e.SecretFile, "secret-file", "", "`file` with the secret that requests to the endpoint are signed with, or two during a rotation; its path is stored")
 	fl.BoolVar(&e.CloudEvents, "cloudevents", false, "make each request to the endpoint a CloudEvent 1.0 in binary mode")
+	fl.BoolVar(&e.GiveUpFirst, "give-up-first", false, "give records up that the endpoint refuses with 401, 403 or 404 before it has taken any, in place of a pause of the subscription")
 }
 
 // checkEndpoint looks at the flags of an endpoint, which may be there already, and at its file.
@@ -144,8 +145,8 @@ func checkEndpoint(e *admin.EndpointConfig, there bool) error {
 	if e.URL != "" {
 		_, err := subscription.CheckURL(e.URL)
 		errs = append(errs, err)
-	} else if !there && (e.Timeout != 0 || e.SecretFile != "" || e.CloudEvents) {
-		errs = append(errs, fmt.Errorf("--timeout, --secret-file and --cloudevents are of an endpoint: expected --endpoint: %w", fault.Invalid))
+	} else if !there && (e.Timeout != 0 || e.SecretFile != "" || e.CloudEvents || e.GiveUpFirst) {
+		errs = append(errs, fmt.Errorf("--timeout, --secret-file, --cloudevents and --give-up-first are of an endpoint: expected --endpoint: %w", fault.Invalid))
 	}
 	if e.SecretFile != "" {
 		path, err := filepath.Abs(e.SecretFile)

@@ -46,7 +46,7 @@ func settled(fl *pflag.FlagSet, cfg *admin.SubscriptionConfig) {
 
 // unsettable are the settings that --unset ends.
 var unsettable = []string{
-	"attempts", "cloudevents", "concurrency", "dead-letters", "endpoint", "filter", "hold", "rate", "retry-after-max", "retry-initial", "retry-max", "secret-file", "timeout",
+	"attempts", "cloudevents", "concurrency", "dead-letters", "endpoint", "filter", "give-up-first", "hold", "rate", "retry-after-max", "retry-initial", "retry-max", "secret-file", "timeout",
 }
 
 func (a *app) subscriptionAlter() *cobra.Command {
@@ -100,7 +100,7 @@ another place.`,
 				}
 			}
 			if now.Endpoint.URL == "" && now.Endpoint != (admin.EndpointConfig{}) {
-				return fmt.Errorf("subscription %q has no endpoint; expected --endpoint with --timeout, --secret-file and --cloudevents: %w", args[0], fault.Invalid)
+				return fmt.Errorf("subscription %q has no endpoint; expected --endpoint with --timeout, --secret-file, --cloudevents and --give-up-first: %w", args[0], fault.Invalid)
 			}
 			return nil
 		}, nil)

@@ -105,6 +105,9 @@ type spared struct {
 	pause time.Duration // before the next; 0: none
 }
 
+// Uncounted marks an error: the attempt was none. The record is tried again after the pause.
+func Uncounted(err error, pause time.Duration) error { return spared{err, pause} }
+
 // Uncounted serves dispatch.
 func (e spared) Uncounted() (time.Duration, bool) { return e.pause, true }
 
