@@ -63,12 +63,3 @@ func (c *Client) EditDeadLetter(ctx context.Context, name, id string, value []by
 func (c *Client) CountBacklog(ctx context.Context, name string) (api.Backlog, error) {
 	return c.subs.Backlog(ctx, name)
 }
-
-// ExplainKey says why records of a key are not delivered: one BlockedKey for each shard that has some of the key parked. With none,
-// the records of the key are delivered as they come; one that fails is held in memory for a while before it is parked, and only its
-// owner knows of that. With an error it says what could be read; ErrInvalid for a subscription with OrderNone, where no record
-// waits for another.
-func (c *Client) ExplainKey(ctx context.Context, name string, key []byte) ([]api.BlockedKey, error) {
-	blocked, err := c.subs.Why(ctx, name, key)
-	return append([]api.BlockedKey{}, blocked...), err
-}

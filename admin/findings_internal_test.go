@@ -67,9 +67,9 @@ func TestStatusFindsWhatIsWrongWithASubscription(t *testing.T) {
 		"breaker": {func(d *api.SubscriptionStatus) {
 			d.Breaker = &api.Breaker{State: "open", Open: []api.OpenBreaker{{Member: "m", HeldBack: api.HeldBack{Why: "503"}}}}
 			d.Group.OldestMS = behindAfter.Milliseconds() // which the breaker explains
-		}, api.FoundBreaker, api.Critical, "ringfence subscription describe s"},
+		}, api.FoundBreaker, api.Critical, "ringfence subscription retry s --all"},
 		"dead letters": {func(d *api.SubscriptionStatus) { d.Dead.Records = 2 }, api.FoundDead, api.Warning, "ringfence subscription dead-letters list s"},
-		"parked":       {func(d *api.SubscriptionStatus) { d.Parked.Records, d.Failing = 4, 1 }, api.FoundParked, api.Warning, "ringfence subscription describe s"},
+		"parked":       {func(d *api.SubscriptionStatus) { d.Parked.Records, d.Failing = 4, 1 }, api.FoundParked, api.Warning, "ringfence subscription retry s --all"},
 		"delayed":      {func(d *api.SubscriptionStatus) { d.Parked.Records = 4 }, "", "", ""},
 		"refused":      {func(d *api.SubscriptionStatus) { d.Limited = []api.MemberLimits{{Member: "m", Backoff: 2}} }, api.FoundSlow, api.Warning, "ringfence subscription describe s"},
 	} {

@@ -53,7 +53,7 @@ func (s *survey) ofPause(of *subject, d *api.SubscriptionStatus) api.Finding {
 
 // ofDelivery says what keeps records from their first attempt.
 func (s *survey) ofDelivery(of *subject, d *api.SubscriptionStatus) (all []api.Finding) {
-	describe := "ringfence subscription describe " + d.Name
+	describe, retry := "ringfence subscription describe "+d.Name, "ringfence subscription retry "+d.Name+" --all"
 	g := d.Group
 	if g == nil {
 		if len(d.Problems) > 0 {
@@ -67,7 +67,7 @@ func (s *survey) ofDelivery(of *subject, d *api.SubscriptionStatus) (all []api.F
 	}
 	if d.Breaker != nil {
 		for _, o := range d.Breaker.Open {
-			all = append(all, s.finding(of, api.Critical, api.FoundBreaker, o.Since, describe, "deliveries of %s are held back, one record at a time is tried: %s", o.Member, o.Why))
+			all = append(all, s.finding(of, api.Critical, api.FoundBreaker, o.Since, retry, "deliveries of %s are held back, one record at a time is tried: %s", o.Member, o.Why))
 		}
 	}
 	for _, m := range d.Limited {
@@ -92,7 +92,7 @@ func (s *survey) ofBacklog(of *subject, d *api.SubscriptionStatus) (all []api.Fi
 		all = append(all, s.finding(of, api.Warning, api.FoundDead, d.Dead.OldestAt, "ringfence subscription dead-letters list "+d.Name, "%s%s", spell.Plural(n, "dead letter"), behind))
 	}
 	if d.Failing > 0 {
-		all = append(all, s.finding(of, api.Warning, api.FoundParked, d.Parked.OldestAt, "ringfence subscription describe "+d.Name,
+		all = append(all, s.finding(of, api.Warning, api.FoundParked, d.Parked.OldestAt, "ringfence subscription retry "+d.Name+" --all",
 			"%s: %d failed and tried again, the rest behind them, behind dead letters, or delayed", spell.Plural(int64(d.Parked.Records), "parked record"), d.Failing))
 	}
 	return all

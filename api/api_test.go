@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "write the golden file anew")
 
 // all has one value of each struct of the contract.
 var all = []any{
-	Backup{}, BlockedKey{}, Check{}, DeadLetter{}, DeadLetterOrder{}, Deletion{}, Group{}, GroupPause{}, Record{}, Reset{}, Reshard{}, Retirement{}, RetentionChange{},
+	Backup{}, BlockedKey{}, Check{}, DeadLetter{}, DeadLetterOrder{}, Deletion{}, Group{}, GroupPause{}, KeyAnswer{}, Record{}, Reset{}, Reshard{}, Retirement{}, RetentionChange{},
 	Ring{}, RingOwner{}, Seek{}, Subscription{}, Status{}, SubscriptionStatus{}, Topic{}, TopicCheck{}, TopicGrowth{}, TopicSummary{},
 }
 

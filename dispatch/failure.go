@@ -148,7 +148,7 @@ func (t *Teller) Close() {
 	t.summarize()
 }
 
-// Watch makes a handler whose failures are told. Those of a context that has ended are none.
+// Watch makes a handler whose failures are told. Those of a context that has ended, and attempts that were none, are not.
 func (t *Teller) Watch(topic string, h Handler) Handler {
 	return func(ctx context.Context, r *Record) error {
 		err := h(ctx, r)
@@ -156,12 +156,12 @@ func (t *Teller) Watch(topic string, h Handler) Handler {
 		case err == nil && r.Late():
 			f := FailureOf(topic, r, nil) // r is not valid later
 			r.Then(func(err error) error {
-				if f.Err = err; err != nil && ctx.Err() == nil {
+				if f.Err = err; err != nil && ctx.Err() == nil && !IsUncounted(err) {
 					t.Tell(f)
 				}
 				return err
 			})
-		case err != nil && ctx.Err() == nil:
+		case err != nil && ctx.Err() == nil && !IsUncounted(err):
 			t.Tell(FailureOf(topic, r, err))
 		}
 		return err

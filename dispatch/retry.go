@@ -75,6 +75,17 @@ type (
 	}
 )
 
+// IsUncounted reports whether an error says that the attempt was none: it, or one that it wraps, has a method
+// Uncounted() (time.Duration, bool) that returns true.
+func IsUncounted(err error) bool {
+	var u uncounted
+	if !errors.As(err, &u) {
+		return false
+	}
+	_, ok := u.Uncounted()
+	return ok
+}
+
 // IsPermanent reports whether an error says that its record can never succeed: it, or one that it
 // wraps, has a method Permanent() bool that returns true.
 func IsPermanent(err error) bool {

@@ -268,7 +268,10 @@ func (a *app) processor(f *consumeFlags, stop func(error)) (ringfence.Handler, f
 		if err != nil {
 			return err
 		}
-		return s.Write(ctx, line)
+		if err = s.Write(ctx, line); err != nil {
+			err = outputLost{err}
+		}
+		return err
 	}, s.Close
 }
 
@@ -286,6 +289,14 @@ func (a *app) runnable(run ringfence.Handler, stop func(error)) ringfence.Handle
 		return err
 	}
 }
+
+// outputLost is the error of a record that could not be written: the command ends, and the record is not to blame.
+type outputLost struct{ error }
+
+// Uncounted serves dispatch.
+func (outputLost) Uncounted() (time.Duration, bool) { return time.Second, true }
+
+func (e outputLost) Unwrap() error { return e.error }
 
 // printed is a record in a form of --print.
 func printed(form string, m *ringfence.Message) ([]byte, error) {

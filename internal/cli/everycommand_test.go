@@ -28,7 +28,7 @@ const processes = "it starts processes of the program, which a test is not"
 var samples = map[string]sample{
 	"apply": {"-f apply.yaml --dry-run", ""}, "backup": {"--to apply.yaml.backup/", ""}, "restore": {"-", "it reads a backup"},
 	"completion bash": {}, "completion fish": {}, "completion powershell": {}, "completion zsh": {},
-	"config": {"", "it is help"}, "status": {}, "check all": {"--format json", ""}, "check lag": {}, "check age": {}, "check dead-letters": {}, "check owners": {}, "consume": {"orders --group other --max 1", ""}, "demo": {"", processes},
+	"config": {"", "it is help"}, "status": {}, "why": {"billing k", ""}, "check all": {"--format json", ""}, "check lag": {}, "check age": {}, "check dead-letters": {}, "check owners": {}, "consume": {"orders --group other --max 1", ""}, "demo": {"", processes},
 	"group delete": {"spare --yes", ""}, "group describe": {"spare", ""}, "group list": {}, "group pause": {"spare", ""},
 	"group resume": {"spare", ""}, "group seek": {"spare --to earliest", ""}, "help": {"topic", ""}, "log check": {}, "log dump": {},
 	"produce": {"orders --key k --format json", "the input is empty"}, "ring delete": {"round --yes", ""},

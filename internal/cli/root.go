@@ -130,7 +130,7 @@ Exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 4 conflict or fenced, 124 tim
 		root.AddCommand(commands...)
 	}
 	add("work", a.topicCommand(), a.produceCommand(), a.consumeCommand(), a.subscriptionCommand(), a.serveCommand(), a.applyCommand(), a.ringCommand())
-	add("look", a.statusCommand(), a.checkCommand(), a.tailCommand(), a.groupCommand(), a.topCommand(), a.logCommand(), a.backupCommand(), a.restoreCommand())
+	add("look", a.statusCommand(), a.checkCommand(), a.whyCommand(), a.tailCommand(), a.groupCommand(), a.topCommand(), a.logCommand(), a.backupCommand(), a.restoreCommand())
 	add("prove", a.demoCommand(), a.verifyCommand(), a.benchCommand())
 	add("", a.verifyAgent(), a.benchAgent(), a.configTopic(), a.versionCommand())
 	a.wrapUsage(root)

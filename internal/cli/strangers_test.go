@@ -81,7 +81,7 @@ func TestDescribeSubscriptionShowsAllThatCanBeRead(t *testing.T) {
 				{"subscription describe billing", 4, shown, "only topics of users"},
 				{"subscription describe billing --format json", 4, `"problems"`, "only topics of users"},
 				{"subscription dead-letters list billing", 0, "ID", ""},
-				{"subscription why billing k", 0, "nothing of key k", ""},
+				{"subscription why billing k", 4, "key k of subscription billing: ", "only topics of users"},
 				{"subscription run billing --exec true", 4, "", "only topics of users"},
 			},
 		},
@@ -102,7 +102,7 @@ func TestDescribeSubscriptionShowsAllThatCanBeRead(t *testing.T) {
 				{"subscription list", 0, "billing", ""},
 				{"subscription describe billing", 1, shown, "groups/billing.."},
 				{"subscription dead-letters list billing", 0, "ID", ""},
-				{"subscription why billing k", 0, "nothing of key k", ""},
+				{"subscription why billing k", 1, "key k of subscription billing: ", "groups/billing.."},
 			},
 		},
 	} {

@@ -1,16 +1,13 @@
 package cli
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/api"
 )
@@ -223,48 +220,4 @@ func (a *app) statusReport(r *report, v *api.SubscriptionStatus) {
 		}
 		r.line("%s was never delivered: start %s", what, delivering(a.program(), d))
 	}
-}
-
-func (a *app) subscriptionWhy() *cobra.Command {
-	return &cobra.Command{
-		Use:   "why NAME KEY",
-		Short: "Say why records of a key are not delivered",
-		Long: `Say what holds the records of a key back: the record that is tried again or was given
-up, its last answer, its next attempt, and how many records wait behind it. A record
-that its owner holds in memory before it is parked is not shown.`,
-		Example: `  ringfence subscription why billing acct-42`,
-		RunE: a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-			out, err := rf.Admin().ExplainKey(ctx, args[0], []byte(args[1]))
-			if err != nil && len(out) == 0 {
-				return err
-			}
-			return errors.Join(err, emit(a, out, func(r *report, out []api.BlockedKey) {
-				if len(out) == 0 {
-					r.line("nothing of key %s is parked", cmp.Or(args[1], `""`))
-				}
-				for _, b := range out {
-					blockedLines(r, args[0], &b)
-				}
-			}))
-		}),
-	}
-}
-
-func blockedLines(r *report, name string, b *api.BlockedKey) {
-	r.line("shard %d, owner %s in epoch %d", b.Shard, dash(b.Owner), b.Epoch)
-	if b.Status == "delayed" {
-		r.line("%s is delayed, and due %s", b.ID, dash(string(b.Due)))
-	} else {
-		r.line("%s is %s after %s, first at %s: %s", b.ID, b.Status, plural(b.Attempts, "attempt"), dash(string(b.FailedAt)), dash(b.Answer))
-	}
-	switch {
-	case b.Status == "delayed":
-	case b.Status == "retrying":
-		r.line("next attempt %s", dash(string(b.Due)))
-	case b.Ordered != "":
-		r.line("it is to be %s as soon as a process delivers the subscription", string(b.Ordered))
-	default:
-		r.line("until it is redriven, edited, skipped or discarded: ringfence subscription dead-letters redrive %s --id %s", name, b.ID)
-	}
-	r.line("%s behind it", plural(b.Followers, "record"))
 }

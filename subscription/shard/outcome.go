@@ -56,7 +56,7 @@ func (s *Shard) tell(f dispatch.Failure) {
 // tellFailed tells a failed attempt after which the record is tried again. What the circuit holds back it tells itself,
 // and of what is given up that is told.
 func (s *Shard) tellFailed(ctx context.Context, r *dispatch.Record, err error, counts bool) {
-	if err == nil || ctx.Err() != nil || s.cfg.Failed == nil {
+	if err == nil || ctx.Err() != nil || s.cfg.Failed == nil || dispatch.IsUncounted(err) {
 		return
 	}
 	if b := s.cfg.Own.ofCircuit(); b != nil && b.open() {

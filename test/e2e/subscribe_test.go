@@ -139,12 +139,12 @@ func TestAPoisonRecordBlocksItsKeyUntilItIsRedriven(t *testing.T) {
 	if l := letters[0]; l.Attempts != 3 || l.Reason != "attempts" || l.Answer != "boom" {
 		t.Errorf("the dead letter: %+v", l)
 	}
-	why, err := rf.Admin().ExplainKey(t.Context(), "billing", []byte("k0"))
+	answer, err := rf.Admin().ExplainKey(t.Context(), "billing", []byte("k0"))
 	must(t, err)
-	if len(why) != 1 || why[0].Status != "failed" || why[0].ID != letters[0].ID || why[0].Followers+1 != 8 || why[0].Attempts != 3 || why[0].Answer != "boom" || why[0].Owner == "" || why[0].Epoch == 0 {
-		t.Errorf("why: %+v", why)
+	if why := answer.Blocked; answer.State != api.KeyDead || len(why) != 1 || why[0].Status != "failed" || why[0].ID != letters[0].ID || why[0].Followers+1 != 8 || why[0].Attempts != 3 || why[0].Answer != "boom" || why[0].Owner == "" || why[0].Epoch == 0 {
+		t.Errorf("why: %+v", answer)
 	}
-	if why, err := rf.Admin().ExplainKey(t.Context(), "billing", []byte("k1")); err != nil || len(why) > 0 {
+	if why, err := rf.Admin().ExplainKey(t.Context(), "billing", []byte("k1")); err != nil || len(why.Blocked) > 0 {
 		t.Errorf("why of a key that goes on: %+v, %v", why, err)
 	}
 	if got := d.of("k0"); !slices.Equal(got, []string{"0", "6"}) {

@@ -48,7 +48,7 @@ func TestADelayedRecordIsDeliveredWhenItsTimeHasCome(t *testing.T) {
 		return err == nil && g.Lag == 0
 	})
 	why, err := rf.Admin().ExplainKey(t.Context(), "billing", []byte("k"))
-	if err != nil || len(why) != 1 || why[0].Due != api.TimeOf(due) || why[0].Attempts != 0 || why[0].Followers != 1 {
+	if err != nil || why.State != api.KeyDelayed || len(why.Blocked) != 1 || why.Blocked[0].Due != api.TimeOf(due) || why.Blocked[0].Attempts != 0 || why.Blocked[0].Followers != 1 {
 		t.Errorf("%+v, %v; expected the record to be due at %s", why, err, due)
 	}
 	stop()

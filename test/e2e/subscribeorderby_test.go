@@ -45,7 +45,7 @@ func TestASubscriptionIsOrderedByAFunctionOfTheKey(t *testing.T) {
 			if hold < 0 {
 				eventually(t, "the account to be parked", func() bool {
 					why, err := rf.Admin().ExplainKey(t.Context(), "billing", []byte("a"))
-					return err == nil && len(why) == 1
+					return err == nil && len(why.Blocked) == 1 && why.State == api.KeyParked
 				})
 			}
 			if got := d.of("a/2"); len(got) != 0 {

@@ -286,7 +286,7 @@ func TestWhatOthersWriteIntoTheTopicsOfASubscriptionCountsForNothing(t *testing.
 	if text := said.String(); !strings.Contains(text, named) || !strings.Contains(text, info.Set().Journal) {
 		t.Errorf("people were told %q; expected %q and the topic", text, named)
 	}
-	if why, err := rf.Admin().ExplainKey(ctx, "billing", []byte("k0")); err != nil || len(why) != 1 || why[0].Followers+1 != 2 {
+	if why, err := rf.Admin().ExplainKey(ctx, "billing", []byte("k0")); err != nil || len(why.Blocked) != 1 || why.Blocked[0].Followers+1 != 2 {
 		t.Errorf("why: %+v, %v", why, err)
 	}
 	// An owner goes past them, also while it runs.

@@ -18,9 +18,9 @@ func TestWhyTellsWhatWasOrderedAndIsNotDoneYet(t *testing.T) {
 	stop := subscribe(t, rf, "billing", func(context.Context, *ringfence.Message) error { return ringfence.Permanent(errors.New("no")) })
 	var why []api.BlockedKey
 	look := func() bool {
-		var err error
-		why, err = rf.Admin().ExplainKey(t.Context(), "billing", []byte("k0"))
+		answer, err := rf.Admin().ExplainKey(t.Context(), "billing", []byte("k0"))
 		must(t, err)
+		why = answer.Blocked
 		return len(why) == 1 && why[0].Followers+1 == 2
 	}
 	eventually(t, "two records that wait", look)
@@ -37,10 +37,10 @@ func TestWhyTellsWhatWasOrderedAndIsNotDoneYet(t *testing.T) {
 }
 
 // Without an order what is parked has no key: that nothing of a key is would be wrong.
-func TestWhyHasNoAnswerWithoutAnOrder(t *testing.T) {
+func TestWhyIsUnknownWithoutAnOrder(t *testing.T) {
 	t.Parallel()
 	rf := newSubscriptionOf(t, 1, admin.SubscriptionConfig{Hold: -1, Order: api.OrderNone})
-	if why, err := rf.Admin().ExplainKey(t.Context(), "billing", []byte("k0")); !errors.Is(err, ringfence.ErrInvalid) {
+	if why, err := rf.Admin().ExplainKey(t.Context(), "billing", []byte("k0")); err != nil || why.State != api.KeyUnknown || len(why.Unknown) == 0 {
 		t.Errorf("told %+v, %v", why, err)
 	}
 }
