@@ -56,14 +56,18 @@ func (c *Catalog) Delete(ctx context.Context, name string, sure, release func(co
 }
 
 func (c *Catalog) finishDelete(ctx context.Context, d *Document, version registry.Version, release func(context.Context, *Document) error) error {
-	if err := release(ctx, d); err != nil {
-		return err
+	all, err := c.whole(ctx, d)
+	if err == nil {
+		err = release(ctx, all)
 	}
-	if err := c.dropTopics(ctx, d.All()...); err != nil {
+	if err == nil {
+		err = c.dropTopics(ctx, all.All()...)
+	}
+	if err != nil {
 		return err
 	}
 	key := prefix + d.Name
-	_, err := c.reg.Txn(ctx, registry.Txn{Checks: []registry.Check{{Key: key, Version: version}}, Deletes: []string{key}})
+	_, err = c.reg.Txn(ctx, registry.Txn{Checks: []registry.Check{{Key: key, Version: version}}, Deletes: []string{key}})
 	return raced(ctx, err)
 }
 
@@ -281,6 +285,9 @@ func (c *Subscriptions) deleteRest(ctx context.Context, name string, why error, 
 		}
 	}
 	groups, err := protocol.GroupsOf(ctx, c.reg, name+groupMark)
+	if err == nil {
+		err = c.letGoForgotten(ctx, name)
+	}
 	if err != nil {
 		return err
 	}
@@ -292,6 +299,24 @@ func (c *Subscriptions) deleteRest(ctx context.Context, name string, why error, 
 	topics, err := c.DeleteStrays(ctx, name)
 	if err == nil && topics+len(groups) == 0 && !damaged {
 		err = why
+	}
+	return err
+}
+
+// letGoForgotten ends the retention holds of the sets that only the log knows.
+func (c *Subscriptions) letGoForgotten(ctx context.Context, name string) error {
+	sets, err := c.inLog(ctx, name)
+	for _, n := range sets {
+		if has, err := c.Has(ctx, name, n.Set.ID); err != nil || has {
+			return err
+		}
+		g, err := protocol.NewGroup(c.reg, name+groupMark+n.Set.ID)
+		if err == nil {
+			err = c.letGo(ctx, g, n.Topic)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return err
 }

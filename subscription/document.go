@@ -209,11 +209,12 @@ type Catalog struct {
 	topics *topic.Catalog
 	gone   func(topic string)            // called with each internal topic that was removed
 	kept   func(topic string, why error) // called with a topic that goes by the name of one, and stays
+	found  func(*Document)               // called with a definition that the log told
 }
 
 // NewCatalog returns the catalog in reg of subscriptions to topics.
 func NewCatalog(reg *registry.Registry, topics *topic.Catalog) *Catalog {
-	return &Catalog{reg, topics, func(string) {}, func(string, error) {}}
+	return &Catalog{reg, topics, func(string) {}, func(string, error) {}, func(*Document) {}}
 }
 
 // Ensure makes a subscription unless it exists, and returns it as it is stored: an existing one keeps
@@ -224,7 +225,7 @@ func (c *Catalog) Ensure(ctx context.Context, want Document) (*Document, error) 
 	if err := want.validate(); err != nil {
 		return nil, err
 	}
-	for {
+	for found := false; ; {
 		var under []registry.Check
 		have, version, err := c.load(ctx, want.Name)
 		switch {
@@ -235,15 +236,10 @@ func (c *Catalog) Ensure(ctx context.Context, want Document) (*Document, error) 
 			}
 			d := want
 			d.Format, d.State, d.Created = documentFormat, creating, time.Now().UnixMilli()
-			begin := main.Left()
-			if d.From == "latest" {
-				begin = main.Produce
+			if found, err = c.forgotten(ctx, &d); err == nil && !found {
+				err = d.begin(main)
 			}
-			partitions := main.Storage[begin].Partitions
-			first := newSet(0, cmp.Or(want.Set().Shards, partitions), active)
-			first.Storage = begin
-			d.Sets = []Set{first}
-			if err := errors.Join(CheckShards(first.Shards, partitions), d.Limits.CheckShards(d.Name, first.Shards)); err != nil {
+			if err != nil {
 				return nil, err
 			}
 			have, version, under = &d, "", []registry.Check{defined} // or a deletion of the topic may not see it
@@ -257,7 +253,7 @@ func (c *Catalog) Ensure(ctx context.Context, want Document) (*Document, error) 
 		case have.State == ready:
 			return have, c.CheckTopic(ctx, have)
 		}
-		if err = c.advance(ctx, have, version, under...); errors.Is(err, errRaced) && version != "" {
+		if err = c.advance(ctx, have, version, under...); errors.Is(err, errRaced) && version != "" && !found {
 			err = c.abandon(ctx, have)
 		}
 		if err != nil && !errors.Is(err, errRaced) {
@@ -266,16 +262,27 @@ func (c *Catalog) Ensure(ctx context.Context, want Document) (*Document, error) 
 	}
 }
 
+// begin gives a new definition its first set.
+func (d *Document) begin(main *topic.Document) error {
+	storage := main.Left()
+	if d.From == "latest" {
+		storage = main.Produce
+	}
+	partitions := main.Storage[storage].Partitions
+	first := newSet(0, cmp.Or(d.Set().Shards, partitions), active)
+	first.Storage = storage
+	d.Sets = []Set{first}
+	return errors.Join(CheckShards(first.Shards, partitions), d.Limits.CheckShards(d.Name, first.Shards))
+}
+
 // advance takes the next step of a creation.
 func (c *Catalog) advance(ctx context.Context, d *Document, version registry.Version, under ...registry.Check) error {
 	if version != "" {
 		if err := c.CheckTopic(ctx, d); err != nil {
 			return err
 		}
-		for _, name := range []string{d.JournalTopic(), d.DeadTopic()} {
-			if _, err := c.parts(d.Name).Ensure(ctx, name, topic.Config{Partitions: d.Set().Shards}); err != nil {
-				return err
-			}
+		if err := c.takeUp(ctx, d); err != nil {
+			return err
 		}
 		d.State = ready
 	}

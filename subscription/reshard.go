@@ -96,10 +96,8 @@ func (c *Catalog) Advance(ctx context.Context, d *Document) (*Document, error) {
 		return nil, err
 	}
 	as := d.As(next)
-	for _, name := range []string{as.JournalTopic(), as.DeadTopic()} {
-		if _, err := c.parts(d.Name).Ensure(ctx, name, topic.Config{Partitions: next.Shards}); err != nil {
-			return nil, c.unlessDeleted(ctx, as, err)
-		}
+	if err := c.takeUp(ctx, as); err != nil { // they exist if the registry forgot this set, and a journal named it (Restore)
+		return nil, c.unlessDeleted(ctx, as, err)
 	}
 	out, err := c.changeSets(ctx, d, func(now *Document) bool {
 		last := &now.Sets[len(now.Sets)-1]

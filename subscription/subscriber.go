@@ -112,7 +112,14 @@ func (m *subscriber) run(ctx context.Context) (err error) {
 		m.mu.Lock()
 		d := m.def
 		m.mu.Unlock()
-		if err := m.follow(ctx, d); err != nil {
+		err := m.follow(ctx, d)
+		if errors.Is(err, fault.NotFound) { // as the registry went back
+			if d, err = m.of.bring(ctx, d); err == nil {
+				m.heard(d)
+				err = m.follow(ctx, d)
+			}
+		}
+		if err != nil {
 			return consumer.UnlessEnded(ctx, err)
 		}
 		m.of.sweepSets(ctx, d)

@@ -36,6 +36,9 @@ func New(groups *consumer.Groups) *Subscriptions {
 	c.kept = func(topicName string, why error) {
 		c.logger.Warn("a topic that goes by the name of the subscription is not its own, and stays as it is", "topic", topicName, "error", why)
 	}
+	c.found = func(d *Document) {
+		c.logger.Warn("the registry went back: the log has journals of the subscription that the registry does not know; it goes on with those, and repeats what was done since; look at its pauses and limits", "subscription", d.Name, "set", d.Set().ID)
+	}
 	return c
 }
 
@@ -112,7 +115,9 @@ func (c *Subscriptions) Deliver(ctx context.Context, name string, h consumer.Han
 		err = errors.Join(opts.orders(d), c.CheckTopic(ctx, d))
 	}
 	if err == nil {
-		_, err = c.journals(ctx, name)
+		if _, err = c.journals(ctx, name); errors.Is(err, fault.NotFound) {
+			d, err = c.bring(ctx, d)
+		}
 	}
 	if err != nil {
 		return consumer.UnlessEnded(ctx, err)

@@ -15,6 +15,7 @@ type Card struct {
 	Hash       Hash   `json:"hash"`
 	Partitions []int  `json:"partitions"` // of all storage topics of the life up to this one, retired ones among them
 	Internal   string `json:"internal,omitempty"`
+	Note       string `json:"note,omitempty"` // of that owner
 	// From are the offsets of the source at which the partitions of a mirror's copy begin; nil: it is no copy.
 	From []int64 `json:"from,omitempty"`
 	// Moved: the topic went to another log. This storage topic holds no records and ends it here.
@@ -23,7 +24,7 @@ type Card struct {
 
 // Card is that of storage topic i.
 func (d *Document) Card(i int) Card {
-	c := Card{Router: d.Router, Hash: d.Hash, Internal: d.Internal}
+	c := Card{Router: d.Router, Hash: d.Hash, Internal: d.Internal, Note: d.Note}
 	for _, s := range d.Storage[:i+1] {
 		c.Partitions = append(c.Partitions, s.Partitions)
 	}

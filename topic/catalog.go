@@ -88,6 +88,7 @@ func (c *Catalog) EnsureUnless(ctx context.Context, name string, cfg Config, why
 				Altering: cfg.Life != "", // what the log has may have another
 				Created:  time.Now().UnixMilli(),
 				Internal: cfg.Internal,
+				Note:     cfg.Note,
 			}
 			err = c.store(ctx, doc, "")
 		case err != nil:

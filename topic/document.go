@@ -21,6 +21,7 @@ const (
 	MaxNamespaceBytes = 48
 
 	maxInternalBytes = 256
+	maxNoteBytes     = 1024
 )
 
 const format = 1 // of a definition
@@ -75,6 +76,7 @@ type Document struct {
 	Moved   *Moved     `json:"moved,omitempty"` // nil: it is here
 	// Internal is the owner of the topic, as messages name it; "": its users. See CheckPublic.
 	Internal string `json:"internal,omitempty"`
+	Note     string `json:"note,omitempty"` // of that owner
 }
 
 // Config is the configuration of a new topic.
@@ -91,6 +93,9 @@ type Config struct {
 	// Internal, when not "", is the owner of the topic, as messages name it. Only the owner changes it,
 	// and writes to it, by the storage topic.
 	Internal string
+	// Note is what the owner writes of the topic. It never changes, and is on the card: the log tells it also when
+	// the registry has forgotten the topic.
+	Note string
 }
 
 func (c Config) withDefaults() Config {
@@ -111,6 +116,9 @@ func (c Config) Validate(name string) error {
 	}
 	if len(c.Internal) > maxInternalBytes {
 		errs = append(errs, fmt.Errorf("topic %.40q: a part of something whose name has %d bytes; at most %d are allowed: %w", name, len(c.Internal), maxInternalBytes, fault.Invalid))
+	}
+	if len(c.Note) > maxNoteBytes {
+		errs = append(errs, fmt.Errorf("topic %.40q: a note of %d bytes; at most %d are allowed: %w", name, len(c.Note), maxNoteBytes, fault.Invalid))
 	}
 	return errors.Join(errs...)
 }

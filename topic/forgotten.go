@@ -36,7 +36,7 @@ func (c *Catalog) forgotten(ctx context.Context, name string, cfg Config) (*Docu
 		if _, _, err := c.load(ctx, name); err == nil {
 			return nil, fmt.Errorf("topic %q: another process has just made it: %w", name, fault.Conflict)
 		}
-		if look == looks {
+		if look == looks || cfg.Internal != "" { // the name of a part is never given again
 			return c.takeUp(name, lives, cfg)
 		}
 		select {
@@ -128,7 +128,7 @@ func (c *Catalog) takeUp(name string, lives map[string]storages, cfg Config) (*D
 // run up to the newest; bringing it forward moves the pointer on.
 func (c *Catalog) ofCard(name, life string, card *Card, all storages) *Document {
 	d := &Document{
-		Name: name, Life: life, State: Ready, Router: card.Router, Hash: card.Hash, Internal: card.Internal, Moved: card.Moved, Created: time.Now().UnixMilli(),
+		Name: name, Life: life, State: Ready, Router: card.Router, Hash: card.Hash, Internal: card.Internal, Note: card.Note, Moved: card.Moved, Created: time.Now().UnixMilli(),
 	}
 	for i, n := range card.Partitions {
 		s := Storage{Name: StorageName(c.namespace, name, life, i), Partitions: n, K: 1}

@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/ringfence/ringfence/internal/fault"
 )
@@ -42,33 +45,100 @@ func (p Parts) Ensure(ctx context.Context, name string, cfg Config) (*Document, 
 	return doc, err
 }
 
-// Delete removes a part and its records. ErrNotFound when there is none, ErrNotPart when the topic has
-// another owner: it stays as it is.
+// Delete removes a part and its records, also one that only the log has. ErrNotFound when there is none, ErrNotPart
+// when the topic has another owner: it stays as it is.
 func (p Parts) Delete(ctx context.Context, name string) error {
 	doc, _, err := p.catalog.load(ctx, name)
+	if errors.Is(err, fault.NotFound) {
+		return p.deleteForgotten(ctx, name, err)
+	}
 	if err == nil {
 		err = p.Check(doc)
 	}
 	if err != nil {
 		return err
 	}
-	if err := p.catalog.Delete(ctx, name, doc.Life); !errors.Is(err, fault.NotFound) {
+	if err := p.catalog.Delete(ctx, name, doc.Life); err != nil && !errors.Is(err, fault.NotFound) {
+		return err // or it is gone already; the present topic of the name was not meant
+	}
+	if _, _, err := p.catalog.load(ctx, name); !errors.Is(err, fault.NotFound) {
 		return err
 	}
-	return nil // it is gone already; the present topic of the name was not meant
+	return p.deleteForgotten(ctx, name, nil) // of which there may be more
+}
+
+// deleteForgotten removes what the log has of a part that the registry has forgotten; none is its error when there
+// is nothing.
+func (p Parts) deleteForgotten(ctx context.Context, name string, none error) error {
+	all, err := p.inLog(ctx)
+	if err != nil {
+		return err
+	}
+	for _, st := range all {
+		if st.topic != name {
+			continue
+		}
+		none = nil
+		if err := p.catalog.log.DeleteTopic(ctx, st.name); err != nil && !errors.Is(err, fault.NotFound) {
+			return err
+		}
+	}
+	return none
+}
+
+// Part is what is known of one.
+type Part struct {
+	Name  string
+	Note  string
+	InLog bool // the log has it, and the registry may have forgotten it; else the registry alone knows it
 }
 
 // List returns all parts, in any state, sorted by name. An unreadable topic has no owner.
-func (p Parts) List(ctx context.Context) ([]*Document, error) {
+func (p Parts) List(ctx context.Context) ([]Part, error) {
 	snap, err := p.catalog.reg.List(ctx, prefix)
 	if err != nil {
 		return nil, err
 	}
-	var parts []*Document
+	parts := map[string]Part{}
 	for _, e := range snap.Entries {
 		if doc, err := p.catalog.decode(e); err == nil && p.Check(doc) == nil {
-			parts = append(parts, doc)
+			parts[doc.Name] = Part{Name: doc.Name, Note: doc.Note}
 		}
 	}
-	return parts, nil
+	all, err := p.inLog(ctx)
+	for _, st := range all {
+		parts[st.topic] = Part{st.topic, st.note, true}
+	}
+	return slices.SortedFunc(maps.Values(parts), func(a, b Part) int { return cmp.Compare(a.Name, b.Name) }), err
+}
+
+// inLog is a storage topic of a part.
+type inLog struct{ topic, name, note string }
+
+// inLog returns what the log has of the parts, by their cards.
+func (p Parts) inLog(ctx context.Context) (all []inLog, _ error) {
+	topics, err := p.catalog.log.Topics(ctx)
+	if err != nil {
+		return nil, err
+	}
+	start := strings.TrimSuffix(StorageName(p.catalog.namespace, "", "", 0), "..0.")
+	for _, st := range topics {
+		rest, ours := strings.CutPrefix(st.Name, start)
+		name, index, ok := strings.Cut(rest, "..")
+		if !ours || !ok || strings.Contains(index, "..") { // or it is of another namespace
+			continue
+		}
+		card, err := DecodeCard(st.Name, st.Card)
+		if err != nil || card == nil || card.Internal != p.owner {
+			continue
+		}
+		switch open, err := p.catalog.log.Topic(ctx, st.Name); {
+		case err == nil:
+			_ = open.Close() // it was only looked at
+			all = append(all, inLog{name, st.Name, card.Note})
+		case !errors.Is(err, fault.NotFound): // or it was just deleted, and the list still has it
+			return nil, err
+		}
+	}
+	return all, nil
 }

@@ -48,3 +48,34 @@ func TestAPartOfWhichSeveralAreLeftIsNotTakenUp(t *testing.T) {
 		}
 	})
 }
+
+// The registry has forgotten a part: the log tells of it, and a deletion removes what the log has.
+func TestAForgottenPartIsListedAndDeleted(t *testing.T) {
+	t.Parallel()
+	log, reg := memlog.New(), memregistry.NewStore()
+	was := reg.Open()
+	defer func() { must(t, errors.Join(log.Close(), was.Close())) }()
+	_, err := topic.NewCatalog(log, was.Registry, "eu").Parts("owner").Ensure(t.Context(), "part", topic.Config{Partitions: 1, Note: "a note"})
+	must(t, err)
+	_, err = topic.NewCatalog(log, was.Registry, "eu").Parts("another").Ensure(t.Context(), "other", topic.Config{Partitions: 1})
+	must(t, err)
+
+	anew := memregistry.NewStore().Open()
+	defer func() { must(t, anew.Close()) }()
+	for namespace, n := range map[string]int{"": 0, "us": 0, "eu": 1} {
+		if all, err := topic.NewCatalog(log, anew.Registry, namespace).Parts("owner").List(t.Context()); err != nil || len(all) != n {
+			t.Errorf("in namespace %q: %+v, %v; expected %d", namespace, all, err, n)
+		}
+	}
+	parts := topic.NewCatalog(log, anew.Registry, "eu").Parts("owner")
+	if all, err := parts.List(t.Context()); err != nil || len(all) != 1 || all[0] != (topic.Part{Name: "part", Note: "a note", InLog: true}) {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if err := parts.Delete(t.Context(), "other"); !errors.Is(err, fault.NotFound) {
+		t.Errorf("the part of another owner: %v; expected ErrNotFound", err)
+	}
+	must(t, parts.Delete(t.Context(), "part"))
+	if all, err := log.Topics(t.Context()); err != nil || len(all) != 1 {
+		t.Errorf("the log has %+v, %v; expected the part of the other owner", all, err)
+	}
+}
