@@ -82,7 +82,7 @@ func (l *life) until(what string, done func() bool) {
 const events = "events" // the topic of the subscription
 
 // begin opens a directory and consumes what is there.
-func begin(t *testing.T, ctx context.Context, dir string) *life {
+func begin(ctx context.Context, t *testing.T, dir string) *life {
 	l := &life{t: t, dir: dir, acked: map[string]int{}, tried: map[string]bool{}}
 	var err error
 	l.rf, err = ringfence.Open(ctx, ringfence.Config{Log: "file:" + dir + "?segment=65536", Registry: "file:" + dir})
@@ -175,7 +175,7 @@ func TestABackupUnderLoadLosesNothing(t *testing.T) {
 	dir, again := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "again")
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
-	first := begin(t, ctx, dir)
+	first := begin(ctx, t, dir)
 	_, err := first.rf.Produce(ctx, events, ringfence.Message{Key: []byte("poison"), Value: []byte("poison:0")})
 	must(t, err)
 	stop := make(chan struct{})
@@ -224,7 +224,7 @@ func TestABackupUnderLoadLosesNothing(t *testing.T) {
 
 	ctx, end = context.WithCancel(t.Context())
 	defer end()
-	second := begin(t, ctx, again)
+	second := begin(ctx, t, again)
 	second.cured = true
 	stop = make(chan struct{})
 	second.produce(ctx, "second", stop)

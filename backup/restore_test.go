@@ -63,7 +63,7 @@ func TestAnInterruptedBackupOrRestoreLeavesNothing(t *testing.T) {
 	whole := archived(t)
 	dir := filepath.Join(t.TempDir(), "data")
 	ctx, cancel := context.WithCancel(t.Context())
-	defer func() { cancel() }()
+	defer cancel()
 	after := &backup.Options{Progress: func(bytes int64) {
 		if bytes > 1000 {
 			cancel()
@@ -78,8 +78,9 @@ func TestAnInterruptedBackupOrRestoreLeavesNothing(t *testing.T) {
 	_, err := backup.RestoreStream(t.Context(), bytes.NewReader(whole), dir, nil)
 	must(t, err)
 	for _, name := range []string{"file", "dir"} {
-		ctx, cancel = context.WithCancel(t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
+		after := &backup.Options{Progress: func(int64) { cancel() }}
 		to := filepath.Join(t.TempDir(), name)
 		if name == "dir" {
 			must(t, os.Mkdir(to, 0o700))
