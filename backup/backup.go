@@ -198,10 +198,15 @@ type registryCut struct {
 	backup api.Backup
 }
 
+// patience is how long another process may open the registry meanwhile.
+const patience = 5 * time.Second
+
 // open reads the registry while appends still go on, so that the cut has little to read.
 func (r *registryCut) open() (err error) {
 	r.close()
-	r.view, err = fileregistry.Look(r.ctx, fileregistry.Config{Dir: r.dir})
+	ctx, cancel := context.WithTimeout(r.ctx, patience) // with locks of all topics in hand
+	defer cancel()
+	r.view, err = fileregistry.Look(ctx, fileregistry.Config{Dir: r.dir})
 	return err
 }
 

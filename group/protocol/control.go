@@ -59,7 +59,7 @@ func (g *Group) control(ctx context.Context, by string, change func(*Control)) e
 		c.PausedUnits = slices.Compact(c.PausedUnits)
 		for _, u := range c.PausedUnits {
 			if u < 0 || u >= meta.Units {
-				return fmt.Errorf("group %q has units 0 to %d; %d is out of range: %w", g.name, meta.Units-1, u, registry.ErrInvalid)
+				return fmt.Errorf("group %q has partitions 0 to %d; %d is out of range: %w", g.name, meta.Units-1, u, registry.ErrInvalid)
 			}
 		}
 		value := registry.Encode(c)

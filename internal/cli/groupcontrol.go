@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -115,6 +116,10 @@ func (a *app) groupControl(verb, short string, control func(*admin.Client, conte
 			what := "all partitions"
 			if !result.All {
 				what = namesOf("partition", strings.Fields(strings.Trim(fmt.Sprint(some), "[]")))
+			}
+			if verb == "resume" && !g.Paused && !slices.ContainsFunc(g.Units, func(u api.Unit) bool { return u.Paused }) {
+				r.line("group %s was not paused", args[0])
+				return
 			}
 			r.line("%sd group %s: %s", verb, args[0], what)
 		})

@@ -29,13 +29,25 @@ dead letters stay; orders about dead letters may be given meanwhile.`,
 }
 
 func (a *app) subscriptionResume() *cobra.Command {
+	paused := false
 	return &cobra.Command{
 		Use:     "resume NAME",
 		Short:   "Deliver a subscription that is paused from where it was",
 		Example: `  ringfence subscription resume billing`,
 		RunE: show(a, func(ctx context.Context, c *admin.Client, args []string) (*api.Subscription, error) {
+			before, err := c.GetSubscription(ctx, args[0])
+			if err != nil {
+				return nil, err
+			}
+			paused = before.Paused != nil
 			return c.ResumeSubscription(ctx, args[0])
-		}, func(r *report, d *api.Subscription) { r.line("subscription %s goes on", d.Name) }),
+		}, func(r *report, d *api.Subscription) {
+			if !paused {
+				r.line("subscription %s was not paused", d.Name)
+				return
+			}
+			r.line("subscription %s goes on", d.Name)
+		}),
 	}
 }
 
