@@ -155,11 +155,12 @@ func transport(c *Config, g guard, origin string) (*http.Transport, error) {
 
 // Deliver posts a record: it is a ringfence.Handler. nil says that it is done.
 func (e *Endpoint) Deliver(ctx context.Context, m *ringfence.Message) error {
+	taken := e.taken.Load()
 	err := e.post(ctx, m)
 	switch gone := errors.Is(err, ErrGone); {
 	case err == nil:
 		e.note(ctx)
-	case gone && e.pause != nil, errors.As(err, &refused{}) && !e.taken.Load():
+	case gone && e.pause != nil, !taken && errors.As(err, &refused{}):
 		return e.refused(ctx, err, !gone)
 	}
 	return err
@@ -179,17 +180,17 @@ func (e *Endpoint) note(ctx context.Context) {
 // pausing is how long a record waits for the pause that its answer led to.
 const pausing = time.Second
 
-// refused pauses the subscription because of an answer, which counts as no attempt then.
+// refused pauses the subscription because of an answer, which counts as no attempt. One that comes when the endpoint has
+// taken a record meanwhile may be from before it was mended: the record is tried once more, and judged by that.
 func (e *Endpoint) refused(ctx context.Context, err error, first bool) error {
 	paused, late := e.pause(ctx, err.Error(), first)
-	switch {
-	case late != nil:
+	if late != nil {
 		return shard.Uncounted(fmt.Errorf("%s, and the subscription could not be paused for that: %w", err.Error(), late), pausing)
-	case paused:
-		return shard.Uncounted(errors.New(err.Error()), pausing) // as text: it gives no record up
 	}
-	e.taken.Store(true) // by another process's attempt
-	return err
+	if !paused {
+		e.taken.Store(true)
+	}
+	return shard.Uncounted(errors.New(err.Error()), pausing) // as text: it gives no record up
 }
 
 func (e *Endpoint) post(ctx context.Context, m *ringfence.Message) error {
