@@ -41,7 +41,8 @@ func (c *Catalog) caughtUp(ctx context.Context, name, life string, quiet bool) (
 			if !quiet {
 				c.tellForward(doc, now)
 			}
-			return now, version, now.CheckHere()
+			err = now.CheckHere()
+			return now, version, err
 		}
 		if !errors.Is(err, fault.Conflict) {
 			return nil, "", err
