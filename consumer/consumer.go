@@ -90,7 +90,7 @@ func run(ctx context.Context, c *Config) error {
 	inner, cancel := context.WithCancel(ctx)
 	running, stop := context.WithCancel(ctx)
 	defer stop()
-	var moved, wrong, lost error
+	var moved, lost error
 	var once sync.Once
 	w.lost = func(err error) {
 		once.Do(func() {
@@ -98,20 +98,13 @@ func run(ctx context.Context, c *Config) error {
 			stop()
 		})
 	}
-	ends := newEndsChecker(c.Topic)
 	var chores sync.WaitGroup
 	chores.Go(func() {
 		moved = c.Topic.Follow(inner, c.Logger, func() {
 			c.Seen(c.Topic.Document())
 			adopt()
-			ends.look()
 		})
 		if moved != nil {
-			stop()
-		}
-	})
-	chores.Go(func() {
-		if wrong = ends.run(inner); wrong != nil {
 			stop()
 		}
 	})
@@ -129,7 +122,7 @@ func run(ctx context.Context, c *Config) error {
 	cancel()
 	chores.Wait()
 	hold.End(ctx)
-	return errors.Join(err, moved, wrong, lost)
+	return errors.Join(err, moved, lost)
 }
 
 // latest leaves a layout to be picked up, in the place of one that was not picked up yet.

@@ -2,6 +2,8 @@ package consumer
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/group/protocol"
@@ -122,6 +124,42 @@ func hasBegun(st *protocol.State, storage, partition int) bool {
 		}
 	}
 	return false
+}
+
+// endLooks and endPause: a log whose server has just changed may name an earlier end for a moment.
+const (
+	endLooks = 5
+	endPause = time.Second
+)
+
+// reaches ends the member when a partition ends before what the definition or the checkpoint knows of it: then the log
+// is older than its registry, and a group that went on would pass over what is appended up to that place.
+func (w *unitWorker) reaches(ctx context.Context, in dispatch.Input, end int64, start []protocol.Position) error {
+	known, by := end, "the definition"
+	for i := range start {
+		if p := &start[i]; p.Storage == in.Storage && p.Partition == in.Partition && p.Next > known {
+			known, by = p.Next, fmt.Sprintf("group %q", w.group.Name())
+		}
+	}
+	if known <= 0 {
+		return nil
+	}
+	for look := 1; ; look++ {
+		b, err := in.Source.Bounds(ctx)
+		if err != nil || b.Next >= known {
+			return err
+		}
+		if look == endLooks {
+			err = &topic.OlderError{Topic: w.Topic.Document().Name, Storage: in.Storage, Partition: in.Partition, Known: known, End: b.Next, By: by}
+			w.lost(err)
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(endPause):
+		}
+	}
 }
 
 // finished moves positions that lie below the first record to that, where the group's own hold is not below it: the

@@ -12,6 +12,8 @@ import (
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/commitlog/memlog"
+	"github.com/ringfence/ringfence/dispatch"
+	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/group/protocol/protocoltest"
 	"github.com/ringfence/ringfence/internal/fault"
@@ -117,6 +119,42 @@ func TestAHoldThatCouldNotBeStoredIsTriedAgainThoughNothingIsDropped(t *testing.
 		h.Run(ctx)
 		if log.holds != 1 {
 			t.Errorf("the log was told %d holds; want the one that it has not got yet", log.holds)
+		}
+	})
+}
+
+// A member whose hold can't be stored reads nothing, says so once, and goes on when it can.
+func TestAMemberWaitsUntilItsHoldIsStored(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		log, portable, reg, _, top := watched(t, topic.Config{Partitions: 1})
+		if _, err := top.Produce(t.Context(), nil, topic.AnyPartition, []commitlog.Record{{Value: []byte("v")}}, nil); err != nil {
+			t.Fatal(err)
+		}
+		log.full = true
+		var out testlog.Buffer
+		handles := topic.NewHandles(topic.NewCatalog(portable, reg, "test"))
+		groups := &Groups{Registry: reg, Sessions: protocol.NewSessions(reg), Log: portable, Topics: handles, Logger: out.Logger()}
+		ctx, stop := context.WithCancel(t.Context())
+		handled, done := make(chan struct{}, 1), make(chan error, 1)
+		go func() { // joined below
+			done <- groups.Consume(ctx, Member{Topic: "orders", Group: group.Config{Group: "g"}, Handlers: func(string, *protocol.Group, *group.Unit) dispatch.Handler {
+				return func(context.Context, *dispatch.Record) error { handled <- struct{}{}; return nil }
+			}})
+		}()
+		select {
+		case <-handled:
+			t.Error("a record was handled, and retention did not know of the group")
+		case <-time.After(time.Minute):
+		}
+		log.full = false
+		<-handled
+		stop()
+		if err := errors.Join(<-done, handles.Close()); err != nil {
+			t.Error(err)
+		}
+		if n := strings.Count(out.String(), "the retention hold can't be stored"); n != 1 {
+			t.Errorf("it was told %d times:\n%s", n, out.String())
 		}
 	})
 }

@@ -23,7 +23,7 @@ type unitWorker struct {
 	group   *protocol.Group
 	layout  atomic.Pointer[group.Layout] // the newest
 	running sync.Map                     // the first partitions (place) of units that run here
-	lost    func(error)                  // ends the member: the log does not have the topic any more
+	lost    func(error)                  // ends the member: the log does not have the topic any more, or was put back
 }
 
 // lostAgain is how long after a first look a topic that the log does not have is looked for once more: a log of several
@@ -66,6 +66,11 @@ func (w *unitWorker) run(ctx context.Context, u *group.Unit) error {
 		in[i] = dispatch.Input{Storage: at.Storage, Partition: at.Partition, Source: dispatch.Partition(st, at.Partition)}
 	}
 	start, err := w.start(ctx, u, in)
+	for i, at := range inputs {
+		if err == nil {
+			err = w.reaches(ctx, in[i], at.End, start)
+		}
+	}
 	if err == nil {
 		start, err = w.finished(ctx, u.Number(), in, start)
 	}

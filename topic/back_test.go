@@ -280,6 +280,28 @@ func TestATopicOfWhichTheLogHasNothingIsFreedByItsDeletion(t *testing.T) {
 	}
 }
 
+// A group that only the log knows, by its hold, is known in the next storage topic when this one goes.
+func TestRetirementPassesHoldsOn(t *testing.T) {
+	t.Parallel()
+	s := newSetup(t)
+	create(t, s.catalog, "a", topic.Config{Partitions: 2})
+	tp := open(t, s.catalog, "a")
+	st, err := tp.Storage(0)
+	must(t, err)
+	must(t, st.Hold(t.Context(), "g", []int64{4, 4}))
+	must(t, st.Hold(t.Context(), "gone", commitlog.NoHold(2)))
+	must(t, st.Hold(t.Context(), "mirror:x", []int64{4, 4}))
+	s.grow(t, 3)
+	s.retire(t)
+	must(t, tp.Refresh(t.Context()))
+	next, err := tp.Storage(1)
+	must(t, err)
+	holds, err := next.Holds(t.Context())
+	if err != nil || len(holds) != 1 || !slices.Equal(holds["g"], []int64{0, 0, 0}) {
+		t.Errorf("%v, %v; expected that g holds all", holds, err)
+	}
+}
+
 // A deletion removes what the log has of a topic, though the registry has forgotten some of it.
 func TestADeletionRemovesWhatTheRegistryForgot(t *testing.T) {
 	t.Parallel()

@@ -123,8 +123,8 @@ func (c *Catalog) Switch(ctx context.Context, name string) (*Document, error) {
 // errNoNext says that a storage topic is sealed and no other takes over.
 var errNoNext = fmt.Errorf("no storage topic follows; add one, or produce where the topic was moved to: %w", fault.Sealed)
 
-// past returns the definition in which the pointer is past a storage topic that was found sealed, or gone.
-func (c *Catalog) past(ctx context.Context, name, life string, sealed int) (*Document, error) {
+// past makes sure that the pointer is past a storage topic that was found sealed, or gone.
+func (c *Catalog) past(ctx context.Context, name, life string, sealed int) error {
 	doc, _, err := c.here(ctx, name, life)
 	if err == nil && doc.Produce <= sealed {
 		doc, _, err = c.caughtUp(ctx, name, life, len(doc.Storage) > sealed+1) // a switch just now is no news
@@ -132,7 +132,7 @@ func (c *Catalog) past(ctx context.Context, name, life string, sealed int) (*Doc
 	if err == nil && doc.Produce <= sealed {
 		err = fmt.Errorf("topic %q, storage topic %d: %w", name, sealed, errNoNext)
 	}
-	return doc, err
+	return err
 }
 
 // Resume finishes what another process may have left half done in a topic of that ID: a switch, a

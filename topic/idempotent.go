@@ -45,7 +45,7 @@ func (t *Topic) Home(ctx context.Context) (int, error) {
 	if err := doc.CheckHere(); err != nil || !t.view.Load().overtaken(ctx) {
 		return doc.Produce, err
 	}
-	_, err := t.catalog.past(ctx, t.name, doc.Life, doc.Produce)
+	err := t.catalog.past(ctx, t.name, doc.Life, doc.Produce)
 	if errors.Is(err, errNoNext) { // its producer is told
 		err = nil
 	}

@@ -153,7 +153,7 @@ func (t *Topic) forward(next *generation, messages []*message, err error) {
 // the next producer tries again.
 func (t *Topic) past(g *generation) (*view, error) {
 	for pause := time.Millisecond; ; pause = min(2*pause, time.Second) {
-		_, err := t.catalog.past(t.life, t.name, t.Document().Life, g.storage)
+		err := t.catalog.past(t.life, t.name, t.Document().Life, g.storage)
 		if missing := g.missing.Load(); missing != nil && errors.Is(err, errNoNext) { // it was not retired, but deleted
 			err = *missing
 		}

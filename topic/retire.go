@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/commitlog"
@@ -98,6 +99,9 @@ func (c *Catalog) Retire(ctx context.Context, name string) (*api.Retirement, err
 // retireOldest removes the oldest storage topic, which is not needed, and notes that.
 func (c *Catalog) retireOldest(ctx context.Context, doc *Document, version registry.Version) error {
 	oldest := doc.Left()
+	if err := c.passOn(ctx, doc, oldest); err != nil {
+		return err
+	}
 	if err := c.log.DeleteTopic(ctx, doc.Storage[oldest].Name); err != nil && !errors.Is(err, fault.NotFound) {
 		return err
 	}
@@ -109,6 +113,31 @@ func (c *Catalog) retireOldest(ctx context.Context, doc *Document, version regis
 		}
 	}
 	return err
+}
+
+// passOn gives each group that holds something in a storage topic a hold in the next one, unless it has one: a registry
+// that went back may have forgotten the group, and without any hold nothing tells that it began before.
+func (c *Catalog) passOn(ctx context.Context, doc *Document, storage int) error {
+	from, err := c.openStorage(ctx, doc, storage)
+	if err != nil {
+		return err
+	}
+	to, err := c.openStorage(ctx, doc, storage+1)
+	if err != nil {
+		return closeAll(err, []*commitlog.Topic{from})
+	}
+	holds, err := from.Holds(ctx)
+	var there map[string][]int64
+	if err == nil {
+		there, err = to.Holds(ctx)
+	}
+	for name, offsets := range holds {
+		holding := slices.ContainsFunc(offsets, func(at int64) bool { return at >= 0 })
+		if _, has := there[name]; !has && holding && !strings.Contains(name, ":") && err == nil { // a mirror's has a colon
+			err = to.Hold(ctx, name, make([]int64, doc.Storage[storage+1].Partitions))
+		}
+	}
+	return closeAll(err, []*commitlog.Topic{from, to})
 }
 
 // Retire is RetireSpent by name; a dry run only says what it would do.
