@@ -25,6 +25,7 @@ func (a *app) topicAlter() *cobra.Command {
 		Short: "Change the retention of a topic",
 		Long: `Change the retention of an existing topic. A bound that is not named stays as it is.
 Other processes that have the topic open follow within a minute.
+Partitions are added by "topic add-storage" and "topic switch-produce".
 
 It shows about how many records of each partition are due to go; --dry-run changes
 nothing. A record that a group has not processed stays until it is, unless the retention
