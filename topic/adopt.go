@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/fault"
@@ -58,46 +57,24 @@ func (c *Catalog) Restore(ctx context.Context, name, life string) (*Document, er
 	if err != nil {
 		return nil, err
 	}
-	newest := -1
-	for i := range lives[life] {
-		newest = max(newest, i)
-	}
-	if newest < 0 {
+	all := lives[life]
+	if len(all) == 0 {
 		return nil, fmt.Errorf("topic %q: this log has no storage topic of it (topic ID %s): it was deleted here, or this is another log: %w", name, life, fault.NotFound)
 	}
-	config := lives[life][newest]
-	card, err := DecodeCard(config.Name, config.Card)
-	if err == nil && (card == nil || card.Moved == nil && len(card.Partitions) != newest+1) {
-		err = fmt.Errorf("storage topic %q has no card of %d storage topics, which tells what the topic is like: %w", config.Name, newest+1, fault.Corrupt)
+	card, err := DecodeCard(all.newest().Name, all.newest().Card)
+	if err == nil && card == nil {
+		err = fmt.Errorf("storage topic %q has no card, which tells what the topic is like: %w", all.newest().Name, fault.Corrupt)
 	}
 	if err != nil {
 		return nil, err
 	}
-	doc := &Document{
-		Name: name, Life: life, State: Ready, Router: card.Router, Hash: card.Hash, Internal: card.Internal, Moved: card.Moved,
-		RetentionBytes: config.RetentionBytes, RetentionAgeMS: config.RetentionAgeMillis, RetentionForce: config.RetentionForce,
-		Created: time.Now().UnixMilli(),
-	}
 	if card.From != nil {
-		card.Partitions = append(card.Partitions, card.Partitions[newest])
+		card.Partitions = append(card.Partitions, card.Partitions[len(card.Partitions)-1])
 	}
-	for i, n := range card.Partitions {
-		s := Storage{Name: StorageName(c.namespace, name, life, i), Partitions: n, K: 1}
-		if i > 0 {
-			s.K = factor(doc.Storage[i-1], n)
-		}
-		doc.Storage = append(doc.Storage, s)
-	}
+	doc := c.ofCard(name, life, card, all)
 	if err := doc.CheckHere(); err != nil {
 		return nil, err
 	}
-	for i, there := newest, true; i >= 0; i-- { // what lies before a gap was made by a process that came too late
-		if _, has := lives[life][i]; !has || !there {
-			doc.retire(i)
-			there = false
-		}
-	}
-	doc.Produce = doc.Left()
 	if err := c.Adopt(ctx, doc); err != nil {
 		return nil, err
 	}
