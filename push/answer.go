@@ -105,6 +105,12 @@ func (e *Endpoint) noAnswer(ctx context.Context, err error) error {
 	}
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {
+		if ownFault(err) {
+			select {
+			case e.unreached <- failure{err}:
+			default:
+			}
+		}
 		return unreached{failure{err}}
 	}
 	return ringfence.Outage(failure{err})

@@ -66,6 +66,7 @@ type Endpoint struct {
 	pause        func(context.Context, string, bool) (bool, error)
 	took         func(context.Context) error
 	taken        atomic.Bool // it has taken a record, or what it refuses is given up from the first on
+	unreached    chan error  // why it could not be reached, by a fault of this side
 	log          *slog.Logger
 }
 
@@ -85,7 +86,7 @@ func New(cfg Config) (*Endpoint, error) {
 	}
 	timeouts(&cfg)
 	log := cfg.Logger.With("subscription", cfg.Subscription)
-	e := &Endpoint{subscription: cfg.Subscription, cloudEvents: cfg.CloudEvents, timeout: cfg.Timeout, body: cfg.BodyTimeout, pause: cfg.Pause, took: cfg.Took, log: log}
+	e := &Endpoint{subscription: cfg.Subscription, cloudEvents: cfg.CloudEvents, timeout: cfg.Timeout, body: cfg.BodyTimeout, pause: cfg.Pause, took: cfg.Took, log: log, unreached: make(chan error, 1)}
 	e.taken.Store(cfg.Pause == nil || cfg.Took == nil)
 	origin := u.Scheme + "://" + u.Host
 	if e.secrets, err = keep(log, func() ([][]byte, error) { return readSecrets(cfg.SecretFile, origin) }); err != nil {

@@ -285,10 +285,16 @@ func (s *server) subscribe(ctx context.Context, d *api.Subscription) error {
 		return err
 	}
 	defer e.Close()
-	opts := s.opts.Subscribe
-	opts.Target = s.target(d)
-	opts.ID = d.ID // the next one of its name has another endpoint
-	return s.rf.Subscribe(ctx, d.Name, e.Deliver, &opts)
+	for {
+		err := s.membership(ctx, d, e)
+		if !errors.Is(err, errUnreachable) || ctx.Err() != nil {
+			return err
+		}
+		s.comeBack(ctx, d, e, s.opts.Config.Logger.With("subscription", d.Name), err)
+		if ctx.Err() != nil {
+			return nil
+		}
+	}
 }
 
 // endpoint is a separate call, to free its stack space while the subscription is delivered.
