@@ -23,7 +23,7 @@ type row struct {
 
 func TestNothingIsLostWhenTheRegistryGoesBack(t *testing.T) {
 	t.Parallel()
-	run(t, slices.Concat(topics(), growth(), groups(), subscriptions()))
+	run(t, slices.Concat(topics(), creations(), growth(), groups(), starts(), subscriptions()))
 }
 
 // run tries rows on all registries.

@@ -1,14 +1,16 @@
 package back
 
 import (
+	"flag"
 	"testing"
 
 	"go.uber.org/goleak"
-
-	"github.com/ringfence/ringfence/internal/testserver"
 )
 
 func TestMain(m *testing.M) {
-	testserver.Waiting()
+	flag.Parse()
+	if err := flag.Set("test.parallel", "12"); err != nil { // they mostly wait
+		panic(err)
+	}
 	goleak.VerifyTestMain(m)
 }
