@@ -226,8 +226,13 @@ func (c *Catalog) Restore(ctx context.Context, d *Document, next Set) (*Document
 	if err != nil {
 		return nil, err
 	}
+	if next.canDeliver(main) != nil { // the registry may have forgotten that the topic has grown
+		if main, err = c.topics.CatchUp(ctx, d.Topic); err != nil {
+			return nil, err
+		}
+	}
 	if err := next.canDeliver(main); err != nil {
-		return nil, fmt.Errorf("subscription %q: a journal ends with a shard set that can't go on: %w; if the topic has grown since, and the registry forgot it, add that storage topic again: %w", d.Name, err, fault.Corrupt)
+		return nil, fmt.Errorf("subscription %q: a journal ends with a shard set that can't go on: %w; compare the registry with the log (ringfence topic check %s): %w", d.Name, err, d.Topic, fault.Corrupt)
 	}
 	return c.changeSets(ctx, d, func(now *Document) bool {
 		last := now.Sets[len(now.Sets)-1]

@@ -50,6 +50,12 @@ func (c *Catalog) caughtUp(ctx context.Context, name, life string, quiet bool) (
 	}
 }
 
+// CatchUp brings the definition of a topic forward to what the log has, and returns it.
+func (c *Catalog) CatchUp(ctx context.Context, name string) (*Document, error) {
+	doc, _, err := c.caughtUp(ctx, name, "", false)
+	return doc, err
+}
+
 // bring returns what a definition is by the log; nil: it is that already.
 func (c *Catalog) bring(ctx context.Context, doc *Document) (*Document, error) {
 	now := *doc
