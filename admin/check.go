@@ -133,7 +133,7 @@ func (s *survey) only(names []string) error {
 		}
 		return found[name]
 	}
-	s.topics = nil
+	s.topics, s.checked = nil, nil
 	s.groups = slices.DeleteFunc(s.groups, func(g api.Group) bool { return !keep(g.Name) })
 	s.subs = slices.DeleteFunc(s.subs, func(d *api.SubscriptionStatus) bool { return !keep(d.Name) })
 	s.unfinished = slices.DeleteFunc(s.unfinished, func(f api.Finding) bool { return f.What == "topic" || !keep(f.Name) })

@@ -26,6 +26,20 @@ func topicFindings(t *api.TopicSummary) (all []api.Finding) {
 	return append(all, f)
 }
 
+// checkFindings says what the registry has forgotten of a topic: it went back.
+func checkFindings(t *api.TopicCheck) []api.Finding {
+	f := api.Finding{Severity: api.Critical, Kind: api.FoundForgotten, What: "topic", Name: t.Topic, Command: "ringfence topic repair " + t.Topic}
+	switch {
+	case t.Problem != "":
+		f.Kind, f.Cause, f.Command = api.FoundProblem, t.Problem, "ringfence topic check "+t.Topic
+	case len(t.Differences) > 0:
+		f.Cause = "the log has what the registry does not know: " + strings.Join(t.Differences, "; ")
+	default:
+		return nil
+	}
+	return []api.Finding{f}
+}
+
 // subject is a group, or a subscription with its group, in findings.
 type subject struct {
 	what, name string

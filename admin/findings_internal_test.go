@@ -88,6 +88,24 @@ func TestStatusFindsWhatIsWrongWithASubscription(t *testing.T) {
 	}
 }
 
+func TestStatusFindsWhatTheRegistryForgot(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		check         api.TopicCheck
+		kind, command string
+	}{
+		"nothing":    {api.TopicCheck{Topic: "t"}, "", ""},
+		"difference": {api.TopicCheck{Topic: "t", Differences: []string{"storage topic 1"}}, api.FoundForgotten, "ringfence topic repair t"},
+		"problem":    {api.TopicCheck{Topic: "t", Problem: "no card"}, api.FoundProblem, "ringfence topic check t"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := survey{now: time.Now(), checked: []*api.TopicCheck{&c.check}}
+			expect(t, s.findings(), "topic", c.kind, api.Critical, c.command)
+		})
+	}
+}
+
 func expect(t *testing.T, found []api.Finding, what, kind string, severity api.Severity, command string) {
 	t.Helper()
 	if kind == "" {

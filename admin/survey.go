@@ -19,6 +19,7 @@ type survey struct {
 	groups     []api.Group // with their units; without those of subscriptions
 	subs       []*api.SubscriptionStatus
 	unfinished []api.Finding
+	checked    []*api.TopicCheck // of the readable topics
 }
 
 // survey looks at everything. What can't be read says so in its place, and hides nothing else.
@@ -35,8 +36,31 @@ func (c *Client) survey(ctx context.Context) (*survey, error) {
 	if s.subs, err = c.subscriptionsWithUnits(ctx); err != nil {
 		return nil, err
 	}
-	s.unfinished, err = c.unfinished(ctx)
+	if s.unfinished, err = c.unfinished(ctx); err == nil {
+		s.checked, err = c.checkedTopics(ctx, s.topics)
+	}
 	return s, err
+}
+
+// checkedTopics compares topics with what the log has of them.
+func (c *Client) checkedTopics(ctx context.Context, topics []api.TopicSummary) (all []*api.TopicCheck, _ error) {
+	for i := range topics {
+		t := &topics[i]
+		if t.Damaged != "" || t.Moved != nil {
+			continue
+		}
+		found, err := c.CheckTopic(ctx, t.Name)
+		switch {
+		case errors.Is(err, fault.NotFound): // deleted since it was listed
+		case err == nil:
+			all = append(all, found)
+		case ctx.Err() != nil:
+			return all, context.Cause(ctx)
+		default:
+			all = append(all, &api.TopicCheck{Topic: t.Name, Problem: err.Error()})
+		}
+	}
+	return all, nil
 }
 
 // groupsWithUnits describes all groups but those of subscriptions.
@@ -155,6 +179,9 @@ func (s *survey) findings() []api.Finding {
 	all := append([]api.Finding{}, s.unfinished...)
 	for i := range s.topics {
 		all = append(all, topicFindings(&s.topics[i])...)
+	}
+	for _, t := range s.checked {
+		all = append(all, checkFindings(t)...)
 	}
 	for i := range s.groups {
 		all = append(all, s.ofGroup(&s.groups[i])...)

@@ -42,6 +42,7 @@ const (
 	FoundBehind     = "behind"      // the oldest record has waited for long, though members live
 	FoundDamage     = "damage"      // a checkpoint or the record there is damaged
 	FoundDropped    = "dropped"     // retention took records that were not processed
+	FoundForgotten  = "forgotten"   // the registry does not know what the log has of a topic
 	FoundProblem    = "problem"     // something could not be looked at
 	FoundMember     = "member"      // the entry of a member can't be read
 	FoundSlow       = "slow"        // deliveries are slowed down, as most are refused

@@ -37,7 +37,13 @@ func NewTally(process ringfence.Handler, most int64, reached func()) *Tally {
 	}
 }
 
-var errNoRoom = errors.New("enough records were started")
+// errNoRoom is the answer for a record that is not started: it has not failed.
+var errNoRoom = noRoom{errors.New("enough records were started")}
+
+type noRoom struct{ error }
+
+// Uncounted serves dispatch.
+func (noRoom) Uncounted() (time.Duration, bool) { return time.Second, true }
 
 // Handle processes one record, once there is room for it below the maximum.
 func (t *Tally) Handle(ctx context.Context, m *ringfence.Message) error {
