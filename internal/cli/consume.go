@@ -269,7 +269,7 @@ func (a *app) processor(f *consumeFlags, stop func(error)) (ringfence.Handler, f
 			return err
 		}
 		if err = s.Write(ctx, line); err != nil {
-			err = outputLost{err}
+			err = outputLostError{err}
 		}
 		return err
 	}, s.Close
@@ -290,13 +290,13 @@ func (a *app) runnable(run ringfence.Handler, stop func(error)) ringfence.Handle
 	}
 }
 
-// outputLost is the error of a record that could not be written: the command ends, and the record is not to blame.
-type outputLost struct{ error }
+// outputLostError is the error of a record that could not be written: the command ends, and the record is not to blame.
+type outputLostError struct{ error }
 
 // Uncounted serves dispatch.
-func (outputLost) Uncounted() (time.Duration, bool) { return time.Second, true }
+func (outputLostError) Uncounted() (time.Duration, bool) { return time.Second, true }
 
-func (e outputLost) Unwrap() error { return e.error }
+func (e outputLostError) Unwrap() error { return e.error }
 
 // printed is a record in a form of --print.
 func printed(form string, m *ringfence.Message) ([]byte, error) {

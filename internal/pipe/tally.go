@@ -38,12 +38,12 @@ func NewTally(process ringfence.Handler, most int64, reached func()) *Tally {
 }
 
 // errNoRoom is the answer for a record that is not started: it has not failed.
-var errNoRoom = noRoom{errors.New("enough records were started")}
+var errNoRoom = noRoomError{errors.New("enough records were started")}
 
-type noRoom struct{ error }
+type noRoomError struct{ error }
 
 // Uncounted serves dispatch.
-func (noRoom) Uncounted() (time.Duration, bool) { return time.Second, true }
+func (noRoomError) Uncounted() (time.Duration, bool) { return time.Second, true }
 
 // Handle processes one record, once there is room for it below the maximum.
 func (t *Tally) Handle(ctx context.Context, m *ringfence.Message) error {
