@@ -43,11 +43,11 @@ type world struct {
 	member *member // of the group "lived"; nil: none is there
 }
 
-func newWorld(t *testing.T, make func(t *testing.T, namespace string) past, log string, live bool) *world {
+func newWorld(t *testing.T, store func(t *testing.T, namespace string) past, log string, live bool) *world {
 	t.Helper()
 	w := &world{T: t, live: live}
 	namespace := unique()
-	w.past = make(t, namespace)
+	w.past = store(t, namespace)
 	if log == "" {
 		log = "file://" + filepath.Join(t.TempDir(), "log")
 	}
@@ -214,7 +214,6 @@ type member struct {
 	done chan error
 	mu   sync.Mutex
 	got  []int // in the order in which it got them
-	err  error // by which it ended early
 }
 
 func (m *member) handle(_ context.Context, r *ringfence.Message) error {
