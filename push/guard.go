@@ -119,6 +119,15 @@ func refusedAddress(addr netip.Addr, is string) error {
 	return fmt.Errorf("the address %s is %s, and nothing is sent there unless --allow-net has it: %w", addr, is, fault.Invalid)
 }
 
+// NeedsAllowNet says why nothing is sent to the address in a URL without AllowNet; nil: it is a public one, or a name.
+func NeedsAllowNet(endpoint string) error {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return nil // a definition has no such URL
+	}
+	return newGuard(nil).obvious(u)
+}
+
 // control checks the address that is about to be dialed, after all names were resolved.
 func (g guard) control(_ context.Context, _, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)

@@ -95,6 +95,8 @@ func deliveryState(d *api.SubscriptionStatus) string {
 		return "paused"
 	case len(d.Problems) > 0:
 		return "problem: " + d.Problems[0]
+	case refusedHere(d) != "":
+		return "no members: " + refusedHere(d)
 	case d.Group == nil:
 		return "never delivered"
 	case len(d.Group.Members) == 0:

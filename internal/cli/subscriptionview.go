@@ -10,6 +10,8 @@ import (
 
 	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/api"
+	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/push"
 )
 
 // backlogLine says how much is held back, and since when.
@@ -192,6 +194,17 @@ second; their age is shown.`,
 	}
 }
 
+// refusedHere says why daemons may refuse the endpoint of a subscription without members; "": there is no such reason.
+func refusedHere(v *api.SubscriptionStatus) string {
+	if v.Endpoint == nil || v.Group != nil && len(v.Group.Members) > 0 {
+		return ""
+	}
+	if err := push.NeedsAllowNet(v.Endpoint.URL); err != nil {
+		return strings.TrimSuffix(err.Error(), ": "+fault.Invalid.Error())
+	}
+	return ""
+}
+
 func (a *app) statusReport(r *report, v *api.SubscriptionStatus) {
 	d := &v.Subscription
 	r.line("subscription %s of topic %s, ordered by %s", d.Name, d.Topic, string(d.Order))
@@ -199,6 +212,9 @@ func (a *app) statusReport(r *report, v *api.SubscriptionStatus) {
 		time.Duration(d.Retry.InitialMS)*time.Millisecond, time.Duration(d.Retry.MaxMS)*time.Millisecond, string(d.DeadLetters))
 	if e := v.Endpoint; e != nil {
 		r.line("delivered to %s%s", e.URL, endpointTerms(e))
+	}
+	if why := refusedHere(v); why != "" {
+		r.line("no process delivers it: %s", why)
 	}
 	if d.Filter != "" {
 		r.line("only what this is true of: %s", d.Filter)
