@@ -1,6 +1,7 @@
 package subscription
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -55,7 +56,7 @@ func (j *journals) retry(ctx context.Context, ids []string, key []byte, found ma
 			case named:
 				o.IDs, found[it.ID.String()] = append(o.IDs, it.ID), true
 				n++
-			case len(ids) == 0 && !it.Dead && (key == nil || it.Key != nil && string(key) == string(it.Key)):
+			case len(ids) == 0 && !it.Dead && (key == nil || it.Key != nil && bytes.Equal(key, it.Key)):
 				n++
 			}
 		}

@@ -49,7 +49,7 @@ func (c *Subscriptions) Ensure(ctx context.Context, want Document) (*Document, e
 		d, err := c.Catalog.Ensure(ctx, want)
 		if err == nil {
 			if differ := d.Differences(want); len(differ) > 0 {
-				c.logger.Warn(fmt.Sprintf("the subscription was there already, with other settings, which stay as they are; \"ringfence subscription alter %s\" changes them", want.Name), "subscription", want.Name, "it_has", differ)
+				c.logger.Warn("the subscription was there already, with other settings, which stay as they are; \"ringfence subscription alter\" changes them", "subscription", want.Name, "it_has", differ)
 			}
 		}
 		if !errors.Is(err, ErrDeleting) {
