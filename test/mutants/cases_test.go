@@ -14,7 +14,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // A change of the code that a case speaks of shows here first.
 func TestEveryCaseApplies(t *testing.T) {
 	t.Parallel()
-	const root, most = "../..", 80
+	const root, most = "../..", 90
 	all, err := readCases("cases")
 	if err != nil {
 		t.Fatal(err)
