@@ -280,6 +280,32 @@ func TestATopicOfWhichTheLogHasNothingIsFreedByItsDeletion(t *testing.T) {
 	}
 }
 
+// The log has records in a storage topic, and the one before it takes some too: a process came too late, and made it
+// again. It is sealed before the pointer passes it.
+func TestWhatLiesBeforeRecordsIsSealed(t *testing.T) {
+	t.Parallel()
+	s := newSetup(t)
+	create(t, s.catalog, "a", topic.Config{Partitions: 2})
+	tp := open(t, s.catalog, "a")
+	s.records(t, tp, 0, 8)
+	_, err := s.catalog.AddStorage(t.Context(), "a", 2)
+	must(t, err)
+	must(t, tp.Refresh(t.Context()))
+	next, err := tp.Storage(1)
+	must(t, err)
+	_, err = next.Append(t.Context(), 0, []commitlog.Record{rec(0, 8)}, nil)
+	must(t, err)
+	doc, err := s.catalog.CatchUp(t.Context(), "a")
+	if err != nil || doc.Produce != 1 {
+		t.Fatalf("%+v, %v; expected producers at storage topic 1", doc, err)
+	}
+	first, err := tp.Storage(0)
+	must(t, err)
+	if _, err := first.Append(t.Context(), 0, []commitlog.Record{rec(0, 9)}, nil); !errors.Is(err, fault.Sealed) {
+		t.Errorf("a record behind the pointer: %v; expected Sealed", err)
+	}
+}
+
 // A group that only the log knows, by its hold, is known in the next storage topic when this one goes.
 func TestRetirementPassesHoldsOn(t *testing.T) {
 	t.Parallel()
