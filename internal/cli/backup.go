@@ -63,23 +63,23 @@ and named; the exit code is 1 then.`,
 }
 
 func (a *app) restoreCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "restore FILE|DIR|-",
+	var from string
+	cmd := &cobra.Command{
+		Use:   "restore --from FILE|DIR|-",
 		Short: "Put a backup into a data directory that is empty or not there yet",
 		Long: `Put a backup into the data directory (--data), which must be empty or not there yet. Every
 checksum is verified first; from a backup that is torn or damaged nothing is restored.
 
 Consumers go on from their checkpoints in the backup: what they processed later, they
 process again. What was produced later is not there.`,
-		Example: `  ringfence restore /backup/ringfence-2026-11-27.tar.zst --data /var/lib/ringfence
-  ssh vault 'cat ringfence.tar.zst' | ringfence restore - --data /var/lib/ringfence`,
-		Args: cobra.ExactArgs(1),
-		RunE: a.do(func(ctx context.Context, args []string) error {
+		Example: `  ringfence restore --from /backup/ringfence-2026-11-27.tar.zst --data /var/lib/ringfence
+  ssh vault 'cat ringfence.tar.zst' | ringfence restore --from - --data /var/lib/ringfence`,
+		RunE: a.do(func(ctx context.Context, _ []string) error {
 			b, err := a.withBar("restored", func(o *backup.Options) (*api.Backup, error) {
-				if args[0] == "-" {
+				if from == "-" {
 					return readUntil(ctx, func() (*api.Backup, error) { return backup.RestoreStream(ctx, a.stdin, a.global.data, o) })
 				}
-				return backup.Restore(ctx, args[0], a.global.data, o)
+				return backup.Restore(ctx, from, a.global.data, o)
 			})
 			if err != nil {
 				return err
@@ -87,6 +87,9 @@ process again. What was produced later is not there.`,
 			return emit(a, b, func(r *report, b *api.Backup) { r.line("%s", backupText("restored into "+a.global.data, b)) })
 		}),
 	}
+	cmd.Flags().StringVar(&from, "from", "", "backup: a `file`, a directory, or - for standard input")
+	_ = cmd.MarkFlagRequired("from")
+	return cmd
 }
 
 // directories are those that a backup is made of.

@@ -26,7 +26,7 @@ const processes = "it starts processes of the program, which a test is not"
 
 // samples are of all commands of the tree. A new command has to come with one.
 var samples = map[string]sample{
-	"apply": {"-f apply.yaml --dry-run", ""}, "backup": {"--to apply.yaml.backup/", ""}, "restore": {"-", "it reads a backup"},
+	"apply": {"-f apply.yaml --dry-run", ""}, "backup": {"--to apply.yaml.backup/", ""}, "restore": {"--from -", "it reads a backup"},
 	"completion bash": {}, "completion fish": {}, "completion powershell": {}, "completion zsh": {},
 	"config": {"", "it is help"}, "status": {}, "why": {"billing k", ""}, "check all": {"--format json", ""}, "check lag": {}, "check age": {}, "check dead-letters": {}, "check owners": {}, "consume": {"orders --group other --max 1", ""}, "demo": {"", processes},
 	"group delete": {"spare --yes", ""}, "group describe": {"spare", ""}, "group list": {}, "group pause": {"spare", ""},
