@@ -285,9 +285,6 @@ func (c *Subscriptions) deleteRest(ctx context.Context, name string, why error, 
 		}
 	}
 	groups, err := protocol.GroupsOf(ctx, c.reg, name+groupMark)
-	if err == nil {
-		err = c.letGoForgotten(ctx, name)
-	}
 	if err != nil {
 		return err
 	}
@@ -295,6 +292,9 @@ func (c *Subscriptions) deleteRest(ctx context.Context, name string, why error, 
 		if err := c.deleteStray(ctx, name, group); err != nil {
 			return err
 		}
+	}
+	if err := c.letGoForgotten(ctx, name); err != nil { // a damaged group of one is gone by now
+		return err
 	}
 	topics, err := c.DeleteStrays(ctx, name)
 	if err == nil && topics+len(groups) == 0 && !damaged {
