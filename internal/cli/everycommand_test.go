@@ -38,7 +38,7 @@ var samples = map[string]sample{
 	"subscription dead-letters edit": {"billing 0.0.0.0 --value-file apply.yaml", "there is no such record"}, "subscription dead-letters export": {"billing", "there is no record"},
 	"subscription dead-letters list": {"billing", ""}, "subscription dead-letters redrive": {"billing --all", ""},
 	"subscription dead-letters show": {"billing 0.0.0.0", "there is no such record"}, "subscription dead-letters skip": {"billing --all", ""},
-	"subscription delete": {"mailing --yes", ""}, "subscription describe": {"billing", ""}, "subscription alter": {"billing --rate 5", ""}, "subscription retry": {"billing --all", ""}, "subscription list": {}, "subscription pause": {"billing", ""},
+	"subscription delete": {"mailing --yes", ""}, "subscription describe": {"billing", ""}, "subscription alter": {"billing --rate 5", ""}, "subscription limit": {"billing --rate 5", ""}, "subscription retry": {"billing --all", ""}, "subscription list": {}, "subscription pause": {"billing", ""},
 	"subscription reshard": {"billing --shards 1", ""}, "subscription reset": {"billing --to earliest --dry-run", ""}, "subscription resume": {"billing", ""}, "subscription run": {"billing", "it runs until a signal"},
 	"subscription why": {"billing k", ""}, "tail": {"orders --from earliest --max 1", ""}, "top": {"--count 1", ""},
 	"topic add-storage": {"spare --partitions 2", ""}, "topic alter": {"spare --retention-age 1h --yes", ""}, "topic create": {"new --partitions 1", ""},

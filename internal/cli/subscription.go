@@ -25,7 +25,7 @@ only its key waits. A record that is given up becomes a dead letter, and its key
 until you redrive, edit, skip or discard it; then the rest of the key follows in order.`,
 		Aliases: []string{"subscriptions", "sub"},
 	}, subscriptionNames, a.subscriptionCreate(), listing(a, "List the subscriptions with their lag, what is parked, and dead letters", (*admin.Client).MeasureSubscriptions, subscriptionTable), a.subscriptionDescribe(), a.subscriptionRun(), a.subscriptionPause(), a.subscriptionResume(),
-		a.subscriptionAlter(), a.subscriptionRetry(), a.subscriptionReshard(), a.subscriptionReset(), a.subscriptionDelete(), a.subscriptionWhy(), a.deadLetters())
+		a.subscriptionAlter(), a.subscriptionLimit(), a.subscriptionRetry(), a.subscriptionReshard(), a.subscriptionReset(), a.subscriptionDelete(), a.subscriptionWhy(), a.deadLetters())
 }
 
 func (a *app) subscriptionCreate() *cobra.Command {

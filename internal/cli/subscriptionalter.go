@@ -29,12 +29,16 @@ func subscriptionSettings(cmd *cobra.Command, cfg *admin.SubscriptionConfig) {
 	fl.DurationVar(&cfg.Retry.AfterMax, "retry-after-max", 0, "longest wait that an answer may ask for, with Retry-After (default: --retry-max, or 1h where that is more)")
 	fl.DurationVar(&cfg.Hold, "hold", 0, "how long a failing record is held in memory before it is parked (default 5s; 0: not at all)")
 	fl.StringVar(&cfg.Filter, "filter", "", "deliver only records that this `expression` is true of, such as 'headers.region == \"eu\" and value.amount > 100'")
-	fl.IntVar(&cfg.Rate, "rate", 0, "how many attempts all members begin in a second, at most (0: no bound)")
-	fl.IntVar(&cfg.Concurrency, "concurrency", 0, "how many attempts all members have under way, at most; each shard has one at least (0: no bound)")
+	limitFlags(fl, cfg)
 	fl.StringVar((*string)(&cfg.DeadLetters), "dead-letters", "", "what a record that is given up does to its key: block it, skip the record, or drop the record for good (default block)")
 	completeWith(cmd, "dead-letters", "block", "skip", "drop")
 	bounded(fl, 1, math.MaxInt, "attempts")
 	bounded(fl, time.Millisecond, group.LongestTime, "retry-initial", "retry-max", "retry-after-max", "timeout")
+}
+
+func limitFlags(fl *pflag.FlagSet, cfg *admin.SubscriptionConfig) {
+	fl.IntVar(&cfg.Rate, "rate", 0, "how many attempts all members begin in a second, at most (0: no bound)")
+	fl.IntVar(&cfg.Concurrency, "concurrency", 0, "how many attempts all members have under way, at most; each shard has one at least (0: no bound)")
 }
 
 // settled gives a setting the value that a flag means.
@@ -107,5 +111,32 @@ another place.`,
 	}, func(r *report, d *api.Subscription) {
 		r.line("subscription %s is altered; its members follow within a second or so", d.Name)
 	})
+	return cmd
+}
+
+func (a *app) subscriptionLimit() *cobra.Command {
+	var set admin.SubscriptionConfig
+	cmd := &cobra.Command{
+		Use:   "limit NAME [--rate N] [--concurrency N]",
+		Short: "Change how much of a subscription is delivered in a second, and at once",
+		Long: `A short form of "subscription alter" for its limits. A bound that is not named stays as
+it is, and 0 ends a bound. Members follow within a second or so; attempts under way go on.
+A record that a limit holds back loses no attempt.`,
+		Example: `  ringfence subscription limit billing --rate 100
+  ringfence subscription limit billing --rate 0 --concurrency 32`,
+	}
+	fl := cmd.Flags()
+	limitFlags(fl, &set)
+	cmd.MarkFlagsOneRequired("rate", "concurrency")
+	cmd.RunE = show(a, func(ctx context.Context, c *admin.Client, args []string) (*api.Subscription, error) {
+		return c.AlterSubscription(ctx, args[0], func(now *admin.SubscriptionConfig) error {
+			for _, name := range []string{"rate", "concurrency"} {
+				if fl.Changed(name) {
+					apply.Copy(now, &set, name)
+				}
+			}
+			return nil
+		}, nil)
+	}, func(r *report, d *api.Subscription) { r.line("subscription %s delivers %s", d.Name, limitText(d)) })
 	return cmd
 }
