@@ -40,7 +40,7 @@ type Message struct {
 }
 
 // handOuts counts all messages that this process has handed to handlers. Within an epoch they are all its own.
-var handOuts atomic.Uint64
+var handOuts atomic.Uint64 //nolint:gochecknoglobals // of the process, as the token says
 
 // Token is the fencing token of the message: 32 hex digits, 16 of the epoch and 16 of the hand-out. For a key it
 // rises with every message and every attempt, across owners, growth, reshards, redrives, seeks, and a topic made anew

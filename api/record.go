@@ -20,7 +20,7 @@ type Record struct {
 	Offset        int64    `json:"offset"`
 	Epoch         int64    `json:"epoch"`
 	Token         string   `json:"token,omitempty"` // see ringfence.Message.Token
-	Key           *string  `json:"key"` // null: the record has no key
+	Key           *string  `json:"key"`             // null: the record has no key
 	KeyEncoding   string   `json:"key_encoding,omitempty"`
 	Value         string   `json:"value"`
 	ValueEncoding string   `json:"value_encoding,omitempty"`

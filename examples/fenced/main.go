@@ -51,8 +51,9 @@ func (t table) write(ctx context.Context, m *ringfence.Message) error {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx); err != nil {
+	err := run(ctx)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "fenced:", err)
 		os.Exit(1)
 	}
