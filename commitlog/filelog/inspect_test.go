@@ -12,6 +12,7 @@ import (
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/commitlog/filelog"
+	"github.com/ringfence/ringfence/internal/testdisk"
 	"github.com/ringfence/ringfence/internal/vfs"
 )
 
@@ -154,12 +155,11 @@ func TestInspectTakesHalfAHeaderForDamageOnlyWhereSomethingWasPromised(t *testin
 // A page fault in a hole of a file takes a block on tmpfs, and is a SIGBUS when none is left.
 func TestInspectTakesNoSpace(t *testing.T) {
 	t.Parallel()
-	dir, err := os.MkdirTemp("/dev/shm", "ringfence-test-")
-	if err != nil {
-		t.Skip(err)
+	disk, ok := testdisk.Small(t, "64m")
+	if !ok {
+		return
 	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	c := filelog.Config{Dir: dir}
+	c := filelog.Config{Dir: disk.Dir}
 	l := mustOpen(t, c)
 	topic := openTopic(t, l, "t", 1)
 	for range 30 {
@@ -168,12 +168,12 @@ func TestInspectTakesNoSpace(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	before := blocks(t, dir)
+	before := blocks(t, disk.Dir)
 	report, err := filelog.Inspect(t.Context(), c, nil)
 	if err != nil || report.Damaged() {
 		t.Fatalf("inspected %+v: %v", report, err)
 	}
-	if after := blocks(t, dir); after != before {
+	if after := blocks(t, disk.Dir); after != before {
 		t.Errorf("%d blocks were taken before, %d are after it", before, after)
 	}
 }

@@ -60,8 +60,13 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 		return &r.result, errors.Join(err, r.clear())
 	}
 	r.tellStorage()
-	rest, unread := r.readAll(ctx)
-	err = errors.Join(err, unread, r.verdict(rest))
+	var rest *history.Report // none of a run that was ended early
+	if ctx.Err() == nil {
+		var unread error
+		rest, unread = r.readAll(ctx)
+		err = errors.Join(err, unread)
+	}
+	err = errors.Join(err, r.verdict(rest))
 	if !c.Keep && !errors.Is(err, ErrBroken) {
 		err = errors.Join(err, r.clear())
 	} else {
@@ -102,11 +107,8 @@ func (r *run) play(ctx context.Context) error {
 	})
 }
 
-// readAll has what is stored read again, unless the run was ended early.
+// readAll has what is stored read again.
 func (r *run) readAll(ctx context.Context) (*history.Report, error) {
-	if ctx.Err() != nil {
-		return nil, nil //nolint:nilnil // the verdict says that it is unfinished
-	}
 	r.phase = "all records are read again"
 	return r.reread(ctx, r.has(Retire), r.progress)
 }
