@@ -294,23 +294,6 @@ func isUsed(ctx context.Context, st *commitlog.Topic) (bool, error) {
 	return false, nil
 }
 
-// OlderError says that a partition ends before a place that is known: the log was put back to an earlier state. It
-// is fault.Corrupt.
-type OlderError struct {
-	Topic              string
-	Storage, Partition int
-	Known, End         int64
-	By                 string // what knows the place
-}
-
-func (e *OlderError) Error() string {
-	return fmt.Sprintf("topic %q: partition %d of storage topic %d ends at offset %d in the log, and %s knows of offset %d: the log was put back to an earlier state than the registry, and the records between are gone; "+
-		"put back a later copy of the log, or go on with what is there by a seek (ringfence group seek)", e.Topic, e.Partition, e.Storage, e.End, e.By, e.Known)
-}
-
-// Is makes it fault.Corrupt.
-func (e *OlderError) Is(target error) bool { return target == fault.Corrupt }
-
 // lives is what the log has of a name: the storage topics of each topic ID, by their index.
 func (c *Catalog) lives(ctx context.Context, name string) (map[string]storages, error) {
 	all, err := c.log.Topics(ctx)
