@@ -4,7 +4,7 @@ import "sync"
 
 // slabValues is how many values are allocated at once. A kept value keeps the memory of its slab, 8 KiB of
 // ringfence.Message: that many fill what the allocator gives for them, with the word that it adds.
-const slabValues = 48
+const slabValues = 46
 
 // Slab allocates values for records, several at a time. Its zero value is ready, and its methods may be
 // called concurrently.

@@ -145,7 +145,7 @@ func TestNoDeathIsCertainAfterTheServerHung(t *testing.T) {
 		}
 	}
 	listen()
-	await(t, certain) // the server may have started just now
+	await(t, certain)                                    // the server may have started just now
 	p.Down(testserver.Fault{Delay: listenWait/2 + hung}) // each way
 	listen()
 	p.Heal()
