@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/api"
+	"github.com/ringfence/ringfence/commitlog"
 )
 
 // sendAt sends a record that is not to be delivered before a time.
@@ -63,12 +65,25 @@ func TestADelayedRecordIsDeliveredWhenItsTimeHasCome(t *testing.T) {
 	}
 }
 
-// Nobody knows when such a record was meant to come: nothing is passed over in silence, and nothing comes early.
+// When such a record was meant to come is not known: nothing is passed over in silence, and nothing comes early.
 func TestADelayThatMakesNoSenseIsADeadLetterAtOnce(t *testing.T) {
 	t.Parallel()
-	rf := newSubscription(t, admin.SubscriptionConfig{Retry: admin.Retry{Initial: time.Hour, Max: time.Hour}})
+	s, rf := newTopic(t, 2)
+	_, err := rf.Admin().CreateSubscription(t.Context(), "billing", admin.SubscriptionConfig{Topic: "orders", Retry: admin.Retry{Initial: time.Hour, Max: time.Hour}})
+	must(t, err)
+	log := s.log.Open() // a producer with the log's own client
+	defer log.Close()
+	topics, err := log.Topics(t.Context())
+	must(t, err)
+	st, err := log.Topic(t.Context(), topics[slices.IndexFunc(topics, func(c commitlog.TopicConfig) bool { return strings.HasPrefix(c.Name, "orders") })].Name)
+	must(t, err)
 	for _, at := range []string{"tomorrow", "", "99999999999999999999", time.Now().AddDate(2, 0, 0).UTC().Format(time.RFC3339), "\x1b[2J"} {
-		sendAt(t, rf, "k"+at, "x", at)
+		m := ringfence.Message{Key: []byte("k" + at), Value: []byte("x"), Headers: []ringfence.Header{{Name: ringfence.HeaderNotBefore, Value: []byte(at)}}}
+		if _, err := rf.Produce(t.Context(), "orders", m); !errors.Is(err, ringfence.ErrInvalid) {
+			t.Errorf("produced with %s %q: %v; expected ErrInvalid", ringfence.HeaderNotBefore, at, err)
+		}
+		_, err := st.Append(t.Context(), 0, []commitlog.Record{{Key: m.Key, Value: m.Value, Headers: []commitlog.Header{{Name: m.Headers[0].Name, Value: m.Headers[0].Value}}}}, nil)
+		must(t, err)
 	}
 	var d delivered
 	subscribe(t, rf, "billing", d.handler(fine))
