@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,7 +30,7 @@ type watchedLog struct {
 	holds   int
 	copies  int
 	refused error
-	full    bool // no hold can be stored
+	full    atomic.Bool // no hold can be stored
 }
 
 func (l *watchedLog) PublishOffsets(_ context.Context, _ string, at []driver.PublishedOffset) error {
@@ -50,7 +51,7 @@ func (l *watchedLog) OpenTopic(ctx context.Context, name string) (driver.Topic, 
 }
 
 func (t watchedTopic) Hold(ctx context.Context, name string, offsets []int64) error {
-	if t.log.full {
+	if t.log.full.Load() {
 		return fault.Unavailable
 	}
 	t.log.holds++
@@ -111,9 +112,9 @@ func TestAHoldThatCouldNotBeStoredIsTriedAgainThoughNothingIsDropped(t *testing.
 			t.Fatal(err)
 		}
 		h := NewHold(g, top, slog.New(slog.DiscardHandler))
-		log.full = true
+		log.full.Store(true)
 		h.Begin(t.Context())
-		log.full = false
+		log.full.Store(false)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*holdAgain)
 		defer cancel()
 		h.Run(ctx)
@@ -131,7 +132,7 @@ func TestAMemberWaitsUntilItsHoldIsStored(t *testing.T) {
 		if _, err := top.Produce(t.Context(), nil, topic.AnyPartition, []commitlog.Record{{Value: []byte("v")}}, nil); err != nil {
 			t.Fatal(err)
 		}
-		log.full = true
+		log.full.Store(true)
 		var out testlog.Buffer
 		handles := topic.NewHandles(topic.NewCatalog(portable, reg, "test"))
 		groups := &Groups{Registry: reg, Sessions: protocol.NewSessions(reg), Log: portable, Topics: handles, Logger: out.Logger()}
@@ -147,7 +148,7 @@ func TestAMemberWaitsUntilItsHoldIsStored(t *testing.T) {
 			t.Error("a record was handled, and retention did not know of the group")
 		case <-time.After(time.Minute):
 		}
-		log.full = false
+		log.full.Store(false)
 		<-handled
 		stop()
 		if err := errors.Join(<-done, handles.Close()); err != nil {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/ringfence/ringfence/internal/access"
@@ -73,7 +74,8 @@ func (o *OS) private(log *slog.Logger) error {
 const RestoringDir = "restoring"
 
 // checkOurs refuses (fault.Invalid) a directory with files in it and neither a log nor a registry, since it serves
-// another purpose, and one into which a backup is being restored.
+// another purpose, and one into which a backup is being restored. Database files may be there first: a registry of
+// SQLite, or what the program itself keeps.
 func (o *OS) checkOurs() error {
 	list, err := o.ReadDir(".")
 	if err != nil {
@@ -88,7 +90,18 @@ func (o *OS) checkOurs() error {
 	case empty(list) || has("log", "registry"):
 		return nil
 	}
-	return fmt.Errorf("%s is no data directory of Ringfence: it has %q, and neither log nor registry; name a directory that is empty or not there yet: %w", o.dir, list[0].Name(), fault.Invalid)
+	for _, e := range list {
+		if !isDatabase(e) {
+			return fmt.Errorf("%s is no data directory of Ringfence: it has %q, and neither log nor registry; name a directory that is empty or not there yet: %w", o.dir, e.Name(), fault.Invalid)
+		}
+	}
+	return nil
+}
+
+// isDatabase tells whether a file is NAME.db, or is named as those beside it: NAME.db-wal.
+func isDatabase(e fs.DirEntry) bool {
+	i := strings.LastIndex(e.Name(), ".db")
+	return i > 0 && e.Type().IsRegular() && (i+len(".db") == len(e.Name()) || e.Name()[i+len(".db")] == '-')
 }
 
 // empty tells whether a directory has nothing in it, except what a new file system has.
