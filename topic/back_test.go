@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 	"github.com/ringfence/ringfence/topic"
@@ -317,6 +318,11 @@ func TestRetirementPassesHoldsOn(t *testing.T) {
 	must(t, st.Hold(t.Context(), "g", []int64{4, 4}))
 	must(t, st.Hold(t.Context(), "gone", commitlog.NoHold(2)))
 	must(t, st.Hold(t.Context(), "mirror:x", []int64{4, 4}))
+	must(t, st.Hold(t.Context(), "known", []int64{4, 4})) // it has no member that would end a hold
+	known, err := protocol.NewGroup(s.reg, "known")
+	must(t, err)
+	_, err = known.EnsureMeta(t.Context(), protocol.Meta{Topic: "b", Units: 2, Assignor: "sticky"})
+	must(t, err)
 	s.grow(t, 3)
 	s.retire(t)
 	must(t, tp.Refresh(t.Context()))
@@ -324,7 +330,7 @@ func TestRetirementPassesHoldsOn(t *testing.T) {
 	must(t, err)
 	holds, err := next.Holds(t.Context())
 	if err != nil || len(holds) != 1 || !slices.Equal(holds["g"], []int64{0, 0, 0}) {
-		t.Errorf("%v, %v; expected that g holds all", holds, err)
+		t.Errorf("%v, %v; expected that g, which the registry forgot, holds all", holds, err)
 	}
 }
 

@@ -115,8 +115,9 @@ func (c *Catalog) retireOldest(ctx context.Context, doc *Document, version regis
 	return err
 }
 
-// passOn gives each group that holds something in a storage topic a hold in the next one, unless it has one: a registry
-// that went back may have forgotten the group, and without any hold nothing tells that it began before.
+// passOn gives each group that holds something in a storage topic, and that the registry has forgotten, a hold in the
+// next one, unless it has one: without any hold nothing tells that it began before. A group that the registry knows
+// holds by itself what it needs, and may have no member that would end a hold from here.
 func (c *Catalog) passOn(ctx context.Context, doc *Document, storage int) error {
 	from, err := c.openStorage(ctx, doc, storage)
 	if err != nil {
@@ -133,11 +134,26 @@ func (c *Catalog) passOn(ctx context.Context, doc *Document, storage int) error 
 	}
 	for name, offsets := range holds {
 		holding := slices.ContainsFunc(offsets, func(at int64) bool { return at >= 0 })
-		if _, has := there[name]; !has && holding && !strings.Contains(name, ":") && err == nil { // a mirror's has a colon
+		if _, has := there[name]; has || !holding || err != nil || strings.Contains(name, ":") { // a mirror's has a colon
+			continue
+		}
+		var known bool
+		if known, err = c.knowsGroup(ctx, name); err == nil && !known {
 			err = to.Hold(ctx, name, make([]int64, doc.Storage[storage+1].Partitions))
 		}
 	}
 	return closeAll(err, []*commitlog.Topic{from, to})
+}
+
+func (c *Catalog) knowsGroup(ctx context.Context, name string) (bool, error) {
+	g, err := protocol.NewGroup(c.reg, name)
+	if err == nil {
+		_, err = g.Meta(ctx)
+	}
+	if errors.Is(err, fault.NotFound) || errors.Is(err, fault.Corrupt) || errors.Is(err, fault.Invalid) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // Retire is RetireSpent by name; a dry run only says what it would do.

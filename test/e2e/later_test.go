@@ -161,6 +161,8 @@ func TestATurnWaitsForAnswersThatComeLater(t *testing.T) {
 				}
 				time.Sleep(2 * time.Hour)
 				stop()
+				mu.Lock()
+				defer mu.Unlock()
 				twice := 0
 				for i := range 40 {
 					switch n := tries[fmt.Sprint(i)]; {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -131,8 +132,11 @@ func TestRetryAfterIsBoundByTheSubscription(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			rf := newSubscriptionOf(t, 1, admin.SubscriptionConfig{Retry: c.retry, DeadLetters: api.SkipRecord})
+			var mu sync.Mutex
 			var at []time.Time
 			subscribe(t, rf, "billing", func(context.Context, *ringfence.Message) error {
+				mu.Lock()
+				defer mu.Unlock()
 				if at = append(at, time.Now()); len(at) == 1 {
 					return ringfence.RetryAfter(errors.New("boom"), 7*24*time.Hour)
 				}
@@ -140,6 +144,8 @@ func TestRetryAfterIsBoundByTheSubscription(t *testing.T) {
 			})
 			produce(t, rf, "orders", 0, 1, 1)
 			time.Sleep(4 * time.Hour)
+			mu.Lock()
+			defer mu.Unlock()
 			if len(at) != 2 || at[1].Sub(at[0]).Round(time.Second) != c.want {
 				t.Errorf("%+v: attempts at %v; expected two %s apart", c.retry, at, c.want)
 			}
