@@ -102,6 +102,9 @@ func (c *copier) run(ctx context.Context) error {
 	}
 	c.note(b.Next)
 	for {
+		if c.once && c.s.From >= c.until { // a source may grow faster than it is copied
+			return c.settle(ctx)
+		}
 		batches, end, err := c.plan(ctx)
 		if err != nil {
 			return err
@@ -112,7 +115,7 @@ func (c *copier) run(ctx context.Context) error {
 			}
 			continue
 		}
-		if c.once && c.s.From >= c.until || end {
+		if end {
 			return c.settle(ctx)
 		}
 		if err := c.settle(ctx); err != nil {

@@ -3,6 +3,7 @@ package mirror_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"sync/atomic"
@@ -230,6 +231,57 @@ type countedTopic struct {
 func (t countedTopic) Read(ctx context.Context, req driver.ReadRequest, dst []driver.Record) ([]driver.Record, int64, error) {
 	t.n.Add(1)
 	return t.Topic.Read(ctx, req, dst)
+}
+
+// hurried is a source that gets records while it is read, more than were read.
+type hurried struct {
+	driver.Log
+	grow func()
+}
+
+func (l hurried) OpenTopic(ctx context.Context, name string) (driver.Topic, error) {
+	t, err := l.Log.OpenTopic(ctx, name)
+	return hurriedTopic{t, l.grow}, err
+}
+
+type hurriedTopic struct {
+	driver.Topic
+	grow func()
+}
+
+func (t hurriedTopic) Read(ctx context.Context, req driver.ReadRequest, dst []driver.Record) ([]driver.Record, int64, error) {
+	t.grow()
+	return t.Topic.Read(ctx, req, dst)
+}
+
+// Producers may be faster than the mirror, and stop only when the source is sealed.
+func TestACutOverSealsASourceThatGrowsFasterThanItIsCopied(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.produce(0, 30)
+	const most = 200
+	n, sealed := 0, false
+	from := mirror.Side{Registry: w.from.Registry, Log: commitlog.New(hurried{w.origin.Driver(), func() {
+		if n++; n > most || sealed {
+			return
+		}
+		var batch []commitlog.Record
+		for i := range 20 {
+			batch = append(batch, commitlog.Record{Key: []byte("k"), Value: fmt.Append(nil, n, i)})
+		}
+		_, err := w.source.Produce(t.Context(), []byte("k"), topic.AnyPartition, batch, nil)
+		if sealed = errors.Is(err, fault.Sealed); !sealed && err != nil {
+			t.Error(err)
+		}
+	}})}
+	m, err := mirror.New(mirror.Config{From: from, To: w.to, Topic: name, BatchBytes: 200})
+	w.must(err)
+	_, err = m.CutOver(t.Context())
+	w.must(errors.Join(err, from.Log.Close()))
+	if !sealed {
+		t.Errorf("the source was read %d times before it was sealed", n)
+	}
+	w.wantSame(0)
 }
 
 // A group whose handlers are slow for some keys has many finished ranges: to translate them must not

@@ -86,6 +86,8 @@ type system struct {
 	seen     *os.File        // where consumers print to
 	log      *commitlog.Log  // the target
 	unique   string          // the namespace
+	start    time.Time
+	started  []*process // but commands of a moment
 }
 
 func newSystem(t *testing.T) *system {
@@ -102,8 +104,8 @@ func newSystem(t *testing.T) *system {
 		T: t, ctx: ctx,
 		old:    []string{"--data", data, "--namespace", unique},
 		now:    []string{"--log", kafka.String(), "--registry", postgres, "--namespace", unique},
-		unique: unique,
-		route:  []string{"file://" + data, kafka.String(), name, "--to-registry", postgres, "--namespace", unique},
+		unique: unique, start: time.Now(),
+		route: []string{"file://" + data, kafka.String(), name, "--to-registry", postgres, "--namespace", unique},
 	}
 	if s.seen, err = os.OpenFile(filepath.Join(dir, "seen"), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600); err != nil {
 		t.Fatal(err)
@@ -126,14 +128,22 @@ func (s *system) clean() {
 	}
 }
 
+// begin starts a process that tell tells of.
+func (s *system) begin(out *os.File, args ...string) *process {
+	s.Helper()
+	p := begin(s.T, out, args...)
+	s.started = append(s.started, p)
+	return p
+}
+
 func (s *system) mirror(args ...string) *process {
 	s.Helper()
-	return begin(s.T, nil, append(append([]string{"topic", "mirror"}, s.route...), args...)...)
+	return s.begin(nil, append(append([]string{"topic", "mirror"}, s.route...), args...)...)
 }
 
 func (s *system) consume(where []string) *process {
 	s.Helper()
-	return begin(s.T, s.seen, append([]string{"consume", name, "--group", "billing", "--print", "value"}, where...)...)
+	return s.begin(s.seen, append([]string{"consume", name, "--group", "billing", "--print", "value"}, where...)...)
 }
 
 // await waits until something is so.
@@ -142,10 +152,29 @@ func (s *system) await(what string, so func() bool) {
 	for !so() {
 		select {
 		case <-s.ctx.Done():
-			s.Fatalf("waited for %s: %v", what, s.ctx.Err())
+			s.Fatalf("waited for %s: %v\n%s", what, s.ctx.Err(), s.tell())
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
+	s.Logf("%v after the start: %s", time.Since(s.start).Round(time.Millisecond), what)
+}
+
+// tell is how far all is, and what the processes said.
+func (s *system) tell() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "consumers printed %d lines\n", s.lines())
+	for _, where := range [][]string{s.old, s.now} {
+		for _, args := range [][]string{{"topic", "describe", name}, {"group", "describe", name, "billing"}} {
+			p := begin(s.T, nil, append(args, where...)...)
+			<-p.done
+			fmt.Fprintf(&b, "ringfence %s: %s%s\n", strings.Join(p.cmd.Args[1:], " "), p.stdout.String(), p.stderr.String())
+		}
+	}
+	for _, p := range s.started {
+		p.kill()
+		fmt.Fprintf(&b, "ringfence %s: %v: %s\n", strings.Join(p.cmd.Args[1:], " "), p.cmd.ProcessState, p.stderr.String())
+	}
+	return b.String()
 }
 
 // copied is how many records a storage topic of the target has.
@@ -247,7 +276,7 @@ func (s *system) produce(id int) *feeder {
 }
 
 func (f *feeder) begin(where []string, from int64) {
-	f.p = begin(f.s.T, nil, append([]string{"produce", name, "--key-sep", ":"}, where...)...)
+	f.p = f.s.begin(nil, append([]string{"produce", name, "--key-sep", ":"}, where...)...)
 	f.fed.Store(from - 1)
 	f.wg.Go(func() { // joined by resume and finish
 		for n := from; ; n++ {
@@ -255,7 +284,7 @@ func (f *feeder) begin(where []string, from int64) {
 				_ = f.p.stdin.Close() // the end of the input
 				return
 			}
-			if n%100 == 0 { // some 10,000 a second
+			if n%50 == 0 { // some 5,000 a second
 				select {
 				case <-f.p.done:
 					return
