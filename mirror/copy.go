@@ -115,7 +115,7 @@ func (c *copier) run(ctx context.Context) error {
 			}
 			continue
 		}
-		if end {
+		if end || c.once && c.s.From >= c.until { // behind a gap
 			return c.settle(ctx)
 		}
 		if err := c.settle(ctx); err != nil {
