@@ -15,9 +15,33 @@ import (
 // patience is for a machine with much to do, and for threads that wait for a disk.
 const patience = 10 * time.Second
 
-// Process stops a process, and returns when every thread of it has stopped. The signal comes to one
-// of them; the others may go on for a while, take a lock, and stop with it in their hand.
+// tries is how often a process is stopped that then has a lock in its hand.
+const tries = 20
+
+// Process stops a process, and returns when every thread of it has stopped. The signal comes to one of them; the
+// others may go on for a while, take a lock, and stop with it in their hand. All others of a directory would wait for
+// that, so the process is continued and stopped once more.
 func Process(ctx context.Context, p *os.Process) error {
+	for try := 1; ; try++ {
+		err := stop(ctx, p)
+		if err != nil || try == tries || !locks(p.Pid) {
+			return err
+		}
+		if err := p.Signal(unix.SIGCONT); err != nil {
+			return fmt.Errorf("continue process %d: %w", p.Pid, err)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// locks says whether a process has locked a file for itself alone, by flock. What is not Linux tells nothing, and
+// counts as free.
+func locks(pid int) bool {
+	list, _ := os.ReadFile("/proc/locks")
+	return bytes.Contains(list, fmt.Appendf(nil, " FLOCK  ADVISORY  WRITE %d ", pid))
+}
+
+func stop(ctx context.Context, p *os.Process) error {
 	if err := p.Signal(unix.SIGSTOP); err != nil {
 		return fmt.Errorf("stop process %d: %w", p.Pid, err)
 	}

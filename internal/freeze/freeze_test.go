@@ -2,8 +2,10 @@ package freeze_test
 
 import (
 	"bufio"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -14,7 +16,10 @@ import (
 	"github.com/ringfence/ringfence/internal/freeze"
 )
 
-const childCounts = "RINGFENCE_TEST_HALT"
+const (
+	childCounts = "RINGFENCE_TEST_HALT"
+	childLocks  = "RINGFENCE_TEST_LOCK" // the file
+)
 
 func TestMain(m *testing.M) {
 	if os.Getenv(childCounts) != "" {
@@ -23,6 +28,9 @@ func TestMain(m *testing.M) {
 				os.Exit(0)
 			}
 		}
+	}
+	if name := os.Getenv(childLocks); name != "" {
+		lockAgainAndAgain(name)
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -81,5 +89,58 @@ func TestAProcessThatIsGoneIsAnError(t *testing.T) {
 	}
 	if err := freeze.Process(t.Context(), child.Process); err == nil {
 		t.Error("a process that has ended was stopped")
+	}
+}
+
+// lockAgainAndAgain has a lock for most of the time.
+func lockAgainAndAgain(name string) {
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	for err == nil {
+		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX); err == nil {
+			fmt.Println("locked")
+			time.Sleep(3 * time.Millisecond)
+			err = unix.Flock(int(f.Fd()), unix.LOCK_UN)
+			time.Sleep(3 * time.Millisecond)
+		}
+	}
+	os.Exit(1)
+}
+
+func TestAStoppedProcessHasNoLockInItsHand(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "lock")
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), childLocks+"="+name)
+	out, err := child.StdoutPipe()
+	if err == nil {
+		err = child.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = child.Process.Kill()
+		_ = child.Wait()
+	})
+	lines := bufio.NewScanner(out)
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for range 10 {
+		lines.Scan()
+		if err := freeze.Process(t.Context(), child.Process); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+			t.Fatalf("the lock of a stopped process: %v", err)
+		}
+		if err := unix.Flock(int(f.Fd()), unix.LOCK_UN); err != nil {
+			t.Fatal(err)
+		}
+		if err := child.Process.Signal(unix.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
