@@ -51,7 +51,7 @@ func TestDemoMovesNothingToAConsumerWithoutWork(t *testing.T) {
 	t.Parallel()
 	var story strings.Builder
 	c := staged(t, &story)
-	c.Partitions, c.Consumers, c.Messages = 2, 3, 200
+	c.Partitions, c.Consumers, c.Messages = 2, 3, 1000 // enough that it is stopped in the middle of work
 	r, err := Demo(t.Context(), c)
 	if err != nil || r.MovedOnReturn != 0 {
 		t.Fatalf("%v %+v\n%s", err, r, &story)
