@@ -98,9 +98,9 @@ func lockAgainAndAgain(name string) {
 	for err == nil {
 		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX); err == nil {
 			fmt.Println("locked")
-			time.Sleep(3 * time.Millisecond)
+			time.Sleep(3 * time.Millisecond) // it may be stopped with the lock
 			err = unix.Flock(int(f.Fd()), unix.LOCK_UN)
-			time.Sleep(3 * time.Millisecond)
+			time.Sleep(3 * time.Millisecond) // and without
 		}
 	}
 	os.Exit(1)
