@@ -58,7 +58,7 @@ func subscriptions() []row {
 			w.await(0, m)
 			must(w, m.end())
 		}},
-		{"ReshardLongAgo", both, func(w *world) {
+		{"ReshardLongAgo", cold, func(w *world) {
 			w.topic(ringfence.TopicConfig{Partitions: 4})
 			w.ensure(ringfence.Earliest)
 			w.put(10)
