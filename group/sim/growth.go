@@ -141,7 +141,7 @@ func (k *worker) gated(unit int) {
 			if !w.storages[p.unit.storage].sealed || p.finished() < end {
 				w.fail("%s starts a record of unit %d though %d of %d records of unit %d are finished", k.n, k.unit, p.finished(), end, q)
 			}
-			if !w.hasAny(Seeks, Rollback) && k.life == w.store.deleted && !p.over() {
+			if m := doc[protocol.Meta](w.store, w.store.meta); !w.hasAny(Seeks, Rollback) && k.life == w.store.deleted && m.Units > 0 && !m.Deleting && !p.over() {
 				w.fail("%s starts a record of unit %d though the checkpoint of unit %d is %v, its end %d", k.n, k.unit, q, w.store.positions(q), end)
 			}
 		}
