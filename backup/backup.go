@@ -26,7 +26,7 @@ type Source struct {
 	Log, Registry string // data directories
 }
 
-// Options say how. nil: nothing is told.
+// Options say how. nil: the work is silent.
 type Options struct {
 	Version  string            // of the program, for people
 	Progress func(bytes int64) // called often, with the bytes that were read so far

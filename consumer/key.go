@@ -87,7 +87,7 @@ func waitOf(ctx context.Context, t *topic.Topic, storage, partition int, s *grou
 		}
 		recs, next, err := st.Read(ctx, partition, at, nil, &commitlog.ReadOptions{MaxBytes: 1 << 20})
 		if errors.Is(err, fault.Corrupt) || errors.Is(err, fault.OutOfRange) {
-			w.Unseen = b.Next - at // what is wrong there is told with the group
+			w.Unseen = b.Next - at // the group says what is wrong there
 			break
 		}
 		if err != nil {

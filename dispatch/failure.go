@@ -67,7 +67,7 @@ type unsaid struct {
 
 const (
 	tellEvery    = 10 * time.Second
-	tellAnew     = 5 * time.Minute // a key that has not failed for so long is told at once again
+	tellAnew     = 5 * time.Minute // a key that has not failed for so long is logged at once again
 	tellAtOnce   = 20              // lines of an outcome between two summaries
 	tellKeys     = 4096            // that are remembered
 	tellKeyBytes = 64              // of a key that are shown

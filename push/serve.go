@@ -27,7 +27,7 @@ type ServeOptions struct {
 	// Endpoints are the limits of endpoints, by origin ("https://api.example.com"): for all subscriptions that
 	// go there together, and all deliverers with the same limits.
 	Endpoints map[string]Limits
-	// Delivers is told the names of the subscriptions with an endpoint, sorted, when they are known and whenever they have
+	// Delivers gets the names of the subscriptions with an endpoint, sorted, when they are known and whenever they have
 	// changed; nil: it is not. It must not block.
 	Delivers func(names []string)
 	Poll     time.Duration // how often the definitions are read without a hint of a change; default 30 s

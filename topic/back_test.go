@@ -248,7 +248,7 @@ func TestATopicWithoutRecordsIsNotBegunASecondTime(t *testing.T) {
 	})
 }
 
-// A deletion that the registry forgot is told, and a deletion frees the name.
+// A deletion that the registry forgot is an error that says so, and a deletion frees the name.
 func TestATopicOfWhichTheLogHasNothingIsFreedByItsDeletion(t *testing.T) {
 	t.Parallel()
 	for _, anew := range []bool{false, true} {
@@ -351,7 +351,7 @@ func TestADeletionRemovesWhatTheRegistryForgot(t *testing.T) {
 	}
 }
 
-// A log that was put back ends before what the definition says: that is told with both numbers, and nothing changes.
+// A log that was put back ends before what the definition says: the error has both numbers, and nothing changes.
 func TestALogThatWentBackIsTold(t *testing.T) {
 	t.Parallel()
 	s := newSetup(t)

@@ -24,7 +24,7 @@ type Catalog struct {
 	log       *commitlog.Log
 	reg       *registry.Registry
 	namespace string
-	logger    *slog.Logger // nil: nothing is told
+	logger    *slog.Logger // nil: the work is silent
 }
 
 // NewCatalog returns the catalog of log kept in reg. The namespace must be the one that reg was

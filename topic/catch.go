@@ -340,7 +340,7 @@ func (c *Catalog) missing(ctx context.Context, d *Document) error {
 	return fmt.Errorf("topic %q: the log has %s: %s: %w", d.Name, what, why, fault.NotFound)
 }
 
-// WithLogger is the catalog with a logger, which is told when a definition is brought forward.
+// WithLogger is the catalog with a logger, which gets a warning when a definition is brought forward.
 func (c *Catalog) WithLogger(logger *slog.Logger) *Catalog {
 	told := *c
 	told.logger = logger

@@ -46,7 +46,7 @@ func (t *Topic) Home(ctx context.Context) (int, error) {
 		return doc.Produce, err
 	}
 	err := t.catalog.past(ctx, t.name, doc.Life, doc.Produce)
-	if errors.Is(err, errNoNext) { // its producer is told
+	if errors.Is(err, errNoNext) { // its producer gets that error
 		err = nil
 	}
 	if err == nil {

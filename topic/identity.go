@@ -51,7 +51,7 @@ func (d *Document) checkSame(i int, st *commitlog.Topic) error {
 
 // CheckLog is the error of a topic that the log does not have any more, though the registry defines it: deleted past
 // Ringfence (fault.NotFound), perhaps with another one made in its place (*ReplacedError). nil: it is there, or a
-// store does not answer, or it was deleted or moved in order, which is told elsewhere.
+// store does not answer, or it was deleted or moved in order, which other errors say.
 func (t *Topic) CheckLog(ctx context.Context) error {
 	life := t.Document().Life
 	_, _, err := t.catalog.caughtUp(ctx, t.name, life, false)

@@ -9,7 +9,7 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// A definition whose storage topics can't have followed each other is believed by nobody: only what was sealed
+// A definition whose storage topics can't have followed each other counts for nothing: only what was sealed
 // has an end, which is that of all of its partitions.
 func TestStorageTopicsThatCannotHaveFollowedEachOtherAreDamage(t *testing.T) {
 	t.Parallel()

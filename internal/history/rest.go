@@ -3,7 +3,7 @@ package history
 // ReadAgain is promised of what lies in the log once the load is over, beside OneValue.
 const ReadAgain Promise = "an acknowledged record can be read again"
 
-// Rest judges what lies in the log at the end: it is told of the acknowledged records first, in any order, and then
+// Rest judges what lies in the log at the end: it gets the acknowledged records first, in any order, and then
 // of those that a reader finds. It keeps eight bytes for each record.
 type Rest struct {
 	report Report

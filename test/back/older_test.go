@@ -7,7 +7,7 @@ import (
 	"github.com/ringfence/ringfence"
 )
 
-// It is not the registry that went back, but the log: that is told, with both numbers, and nothing is passed over.
+// It is not the registry that went back, but the log: the error has both numbers, and nothing is passed over.
 func TestALogThatIsOlderThanItsRegistryIsTold(t *testing.T) {
 	t.Parallel()
 	dir, kept := filepath.Join(t.TempDir(), "log"), filepath.Join(t.TempDir(), "kept")
