@@ -111,7 +111,7 @@ func run(ctx context.Context, c *Config) error {
 	offsets := offsetPublisher{log: c.Log, group: g, topic: c.Topic, member: c.Group.Member, logger: c.Logger}
 	chores.Go(func() { offsets.run(inner) })
 	hold := NewHold(g, c.Topic, c.Logger)
-	hold.latest = c.Latest
+	hold.member, hold.latest = true, c.Latest
 	if err = hold.Require(running); err == nil {
 		chores.Go(func() { hold.Run(inner) })
 		chores.Go(func() { retirer{catalog: c.Catalog, worker: w, logger: c.Logger}.run(inner) })

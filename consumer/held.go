@@ -65,11 +65,11 @@ func (h Held) known() bool {
 func (h Hold) keep(ctx context.Context, st *protocol.State, doc *topic.Document, storage int, offsets []int64, own func() (Held, error)) error {
 	last, stored := h.told[storage]
 	for p := range offsets {
-		begun := !h.latest || hasBegun(st, storage, p)
+		begun := h.member && !h.latest || hasBegun(st, storage, p)
 		switch {
 		case offsets[p] < 0, begun && stored && p < len(last.offsets) && last.offsets[p] <= offsets[p]:
 			continue
-		case !begun && stored:
+		case !begun && stored && last.offsets[p] >= 0:
 			offsets[p] = last.offsets[p]
 			continue
 		}
@@ -86,7 +86,7 @@ func (h Hold) keep(ctx context.Context, st *protocol.State, doc *topic.Document,
 
 func (h Hold) keepOne(ctx context.Context, st *protocol.State, doc *topic.Document, storage, p int, at *int64, held Held, begun bool) error {
 	have := held.at(storage, p)
-	if !begun && (have < 0 && held.known() || isYounger(st, doc, storage, p)) || begun && have <= *at {
+	if !begun && (have < 0 && (!h.member || held.known()) || isYounger(st, doc, storage, p)) || begun && have <= *at {
 		return nil
 	}
 	if !begun && have >= 0 {

@@ -39,7 +39,8 @@ type Hold struct {
 	topic  *topic.Topic
 	logger *slog.Logger
 	told   map[int]told // by storage topic
-	latest bool         // the group begins at the latest record where it has no checkpoint
+	member bool         // it is a member's, which knows where the group begins without a checkpoint; else that is at its hold
+	latest bool         // of a member: at the latest record
 }
 
 // told is a hold and when it was stored.

@@ -307,6 +307,22 @@ func TestWhatLiesBeforeRecordsIsSealed(t *testing.T) {
 	}
 }
 
+// The registry forgot a growth, and somebody gave the new storage topic more partitions, as Kafka allows: its card says
+// which are the topic's.
+func TestForgottenStorageTopicHasThePartitionsOfItsCard(t *testing.T) {
+	t.Parallel()
+	s := newSetup(t)
+	create(t, s.catalog, "a", topic.Config{Partitions: 2})
+	doc, err := s.catalog.Get(t.Context(), "a")
+	must(t, err)
+	card := doc.Card(0)
+	card.Partitions = append(card.Partitions, 4)
+	must(t, s.log.CreateTopic(t.Context(), commitlog.TopicConfig{Name: topic.StorageName("", "a", doc.Life, 1), Partitions: 6, Card: card.Encode()}))
+	if doc, err = s.catalog.CatchUp(t.Context(), "a"); err != nil || len(doc.Storage) != 2 || doc.Storage[1].Partitions != 4 || doc.Storage[1].K != 2 {
+		t.Errorf("%+v, %v; expected 4 partitions, two for each of the first", doc, err)
+	}
+}
+
 // A group that only the log knows, by its hold, is known in the next storage topic when this one goes.
 func TestRetirementPassesHoldsOn(t *testing.T) {
 	t.Parallel()

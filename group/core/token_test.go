@@ -122,3 +122,38 @@ func TestSoughtUnitStartsAboveTheEpochsOfThoseAfterIt(t *testing.T) {
 		t.Errorf("unit 0 runs %v, in epoch %d; expected one above %d", ok, r.Grant.Epoch, later)
 	}
 }
+
+// A unit in which there was nothing parts those before it from those behind it, and hands nothing out itself: it passes
+// on what they did.
+func TestUnitStartsAboveTheEpochsOfUnitsBeyondAnEmptyOne(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.start("a", func(c *Config) {
+		c.Units, c.Layout = 3, Layout{
+			{Inputs: []UnitInput{{End: 2}}},
+			{Inputs: []UnitInput{{Storage: 1, End: 0}}, From: 0, To: 1, Step: 1},
+			{Inputs: []UnitInput{{Storage: 2, End: -1}}, From: 1, To: 2, Step: 1},
+		}
+	})
+	w.pass(time.Second)
+	for range 3 { // its epoch rises
+		must(t, w.group.Seek(t.Context(), 0, at(0), "test"))
+		w.pass(time.Second)
+	}
+	before := w.load().Units[0].Owner.Epoch
+	a.work(2)
+	w.pass(time.Second)
+	if r, ok := a.running[2]; !ok || r.Grant.Epoch <= before {
+		t.Fatalf("unit 2 runs %v, in epoch %d; expected one above %d", ok, r.Grant.Epoch, before)
+	}
+	for range 9 {
+		must(t, w.group.Seek(t.Context(), 2, at(0), "test"))
+	}
+	w.pass(time.Second)
+	behind := a.running[2].Grant.Epoch
+	must(t, w.group.Seek(t.Context(), 0, at(0), "test"))
+	w.pass(time.Second)
+	if r, ok := a.running[0]; !ok || r.Grant.Epoch <= behind {
+		t.Errorf("unit 0 runs %v, in epoch %d; expected one above %d", ok, r.Grant.Epoch, behind)
+	}
+}

@@ -1,6 +1,7 @@
 package protocol_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/ringfence/ringfence/group/protocol"
@@ -246,5 +247,21 @@ func TestPlansAndDocumentsOfAGroupThatIsGoneAreRefused(t *testing.T) {
 	}
 	if keys := f.keys(); len(keys) > 0 {
 		t.Errorf("of the deleted group there is %q", keys)
+	}
+}
+
+// What a store knows of the epochs in which a unit was handed out: its owner's, or that of the last one, or that of its
+// checkpoint where its owner can't be read.
+func TestHandedOutIsTheHighestEpochOfAnOwner(t *testing.T) {
+	t.Parallel()
+	for want, u := range map[int64]protocol.Unit{
+		0: {},
+		9: {Owner: protocol.Owner{Member: "m", Epoch: 9, After: 7}, Checkpoint: &protocol.Checkpoint{Epoch: 7}},
+		8: {Owner: protocol.Owner{Epoch: 9, After: 8}, Checkpoint: &protocol.Checkpoint{Epoch: 7}},
+		7: {OwnerDamage: errors.New("torn"), Checkpoint: &protocol.Checkpoint{Epoch: 7}},
+	} {
+		if got := u.HandedOut(); got != want {
+			t.Errorf("%+v was handed out in epoch %d; expected %d", u, got, want)
+		}
 	}
 }
