@@ -9,6 +9,7 @@ import (
 
 	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/subscription/core"
 )
 
@@ -119,6 +120,9 @@ func eachShard[T any](j *journals, f func(shard int) ([]T, error)) (all []T, _ e
 		some, err := f(shard)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("shard %d: %w", shard, err))
+		}
+		if errors.Is(err, fault.NotFound) {
+			j.reopen()
 		}
 		all = append(all, some...)
 	}

@@ -17,7 +17,7 @@ import (
 // of which set of which subscription it is. The oldest set that the log has goes on: the end of its journal names
 // the next one (Restore).
 
-// A log of several servers shows for a moment what was just deleted.
+// A log of several servers shows for a moment what was just deleted, or does not show what it has.
 const (
 	looks     = 3
 	lookPause = 300 * time.Millisecond
@@ -93,9 +93,21 @@ func (c *Catalog) forgotten(ctx context.Context, d *Document) (bool, error) {
 // bring brings a definition forward whose journals can't be opened, as the registry went back: to the set that goes
 // on by the log. ErrNotFound when the log has none.
 func (c *Catalog) bring(ctx context.Context, d *Document) (*Document, error) {
-	sets, err := c.ofLife(ctx, d)
-	if err != nil {
-		return nil, err
+	var sets []note
+	for look := range looks {
+		var err error
+		if sets, err = c.ofLife(ctx, d); err != nil {
+			return nil, err
+		}
+		lacks := func(set *Document) bool {
+			return !slices.ContainsFunc(sets, func(n note) bool { return n.Set.ID == set.Set().ID })
+		}
+		if look == looks-1 || !slices.ContainsFunc(d.Serving(), lacks) {
+			break
+		}
+		if !hint(ctx, time.After(lookPause)) {
+			return nil, ctx.Err()
+		}
 	}
 	has := func(id string) bool { return slices.ContainsFunc(sets, func(n note) bool { return n.Set.ID == id }) }
 	out, err := c.changeSets(ctx, d, func(now *Document) (changed bool) {

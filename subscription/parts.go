@@ -49,13 +49,14 @@ func setOf(name, topic string) (set string, ok bool) {
 type journals struct {
 	*shard.Journals
 	Definition *Document
+	reopen     func() // has them opened anew by the next use
 }
 
 // journalsOf opens the internal topics of the set that delivers. ErrConflict when one is not its own: that one is
 // never read, written or trimmed.
 func (c *Subscriptions) journalsOf(ctx context.Context, d *Document) (*journals, error) {
 	set := d.Set()
-	j := &journals{&shard.Journals{Set: set.ID, Shards: set.Shards, Retry: d.Retry.policy()}, d}
+	j := &journals{&shard.Journals{Set: set.ID, Shards: set.Shards, Retry: d.Retry.policy()}, d, func() { c.reopen(d) }}
 	j.Stored = func(ctx context.Context, shard int) (int64, error) {
 		g, err := protocol.NewGroup(c.reg, d.Group())
 		if err != nil {
@@ -90,6 +91,14 @@ func (c *Subscriptions) journalsOf(ctx context.Context, d *Document) (*journals,
 		}
 	}
 	return j, nil
+}
+
+// reopen has the internal topics of all sets opened anew by their next users.
+func (c *Subscriptions) reopen(d *Document) {
+	for _, set := range d.All() {
+		c.topics.Reopen(set.JournalTopic())
+		c.topics.Reopen(set.DeadTopic())
+	}
 }
 
 // CheckTopic checks that the topic of a definition can be delivered. ErrNotFound when there is none,

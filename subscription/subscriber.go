@@ -140,6 +140,11 @@ func (m *subscriber) run(ctx context.Context) (err error) {
 		case <-look:
 		case set := <-m.ended:
 			asked := set.of.retired.Load()
+			if set.of.lost.Load() {
+				asked = true
+				m.of.reopen(d)
+				_ = hint(ctx, time.After(followRetry)) // a log may not show for a moment what it has
+			}
 			if err := m.left(set); err != nil && !asked || ctx.Err() == nil && !asked {
 				return err
 			}
@@ -228,6 +233,7 @@ func (m *subscriber) join(ctx context.Context, as *Document) (*member, error) {
 		return nil, err
 	}
 	running, stop := context.WithCancel(ctx)
+	of.leave = stop
 	set := &member{of: of, set: as.Set().ID, stop: stop}
 	m.mu.Lock()
 	m.sets[set.set] = set

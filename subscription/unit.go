@@ -2,6 +2,7 @@ package subscription
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -13,6 +14,7 @@ import (
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/group/protocol"
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/subscription/core"
 	"github.com/ringfence/ringfence/subscription/filter"
 	"github.com/ringfence/ringfence/subscription/shard"
@@ -47,6 +49,8 @@ type shards struct {
 	news   func()                         // called when a shard has read its storage topic to the end
 
 	retired atomic.Bool // the set is needed no more
+	lost    atomic.Bool // the log does not have a journal of it, or of the one before
+	leave   func()      // ends the member of the set
 
 	mu    sync.Mutex // held over all shards: a change of the definition misses none that comes
 	now   *Document  // as its shard set sees it
@@ -139,7 +143,7 @@ func (w *shards) run(ctx context.Context, u *group.Unit, in []dispatch.Input, h 
 	var left []*shard.Left
 	if have.Checkpoint == nil && w.before != nil {
 		if left, err = w.await(ctx, u); err != nil || left == nil {
-			return err
+			return w.found(err)
 		}
 	}
 	var from int64
@@ -181,10 +185,20 @@ func (w *shards) run(ctx context.Context, u *group.Unit, in []dispatch.Input, h 
 	}
 	stop(nil)
 	if own := <-over; own != nil {
-		err = own // the engine only says that its context has ended
+		err = w.found(own) // the engine only says that its context has ended
 	}
 	leave() // the next owner has its part of the rate
 	return w.rest(ctx, u, err)
+}
+
+// found looks for a journal that the log does not have in an error: the handles are of a set that was deleted, which a
+// registry that went back names again. The member joins anew, by what the log has then.
+func (w *shards) found(err error) error {
+	if errors.Is(err, fault.NotFound) {
+		w.lost.Store(true)
+		w.leave()
+	}
+	return err
 }
 
 // add makes a shard of so many partitions follow the definition until remove is called.

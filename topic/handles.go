@@ -105,6 +105,16 @@ func (h *Handles) leave(name string, t *Topic) {
 	}
 }
 
+// Reopen makes the next use of a topic open it anew: the log may not have it any more.
+func (h *Handles) Reopen(name string) {
+	h.mu.Lock()
+	t := h.topics[name]
+	h.mu.Unlock()
+	if t != nil {
+		h.leave(name, t)
+	}
+}
+
 // Forget closes the handle of a deleted topic, so that the next use opens anew.
 func (h *Handles) Forget(name string) {
 	h.mu.Lock()

@@ -58,15 +58,16 @@ func subscriptions() []row {
 			w.await(0, m)
 			must(w, m.end())
 		}},
-		{"ReshardLongAgo", cold, func(w *world) {
+		{"ReshardLongAgo", both, func(w *world) {
 			w.topic(ringfence.TopicConfig{Partitions: 4})
 			w.ensure(ringfence.Earliest)
 			w.put(10)
 			back := w.save()
+			rf := w.another()
 			w.reshardLongAgo()
 			back()
 			w.put(10)
-			m := w.subscribe(nil)
+			m := w.subscribeBy(rf(), nil)
 			w.await(0, m)
 			must(w, m.end())
 			w.inOrder(m)
@@ -160,7 +161,24 @@ func no() error { return errors.New("no") }
 
 // subscribe starts a member whose handler returns what answer does; nil: it takes all.
 func (w *world) subscribe(answer func() error) *member {
-	rf := w.rf()
+	w.Helper()
+	return w.subscribeBy(w.rf(), answer)
+}
+
+// another is a process that has the journals of the subscription open from now on, if any lives through it.
+func (w *world) another() func() *ringfence.Client {
+	w.Helper()
+	if !w.live {
+		return w.rf
+	}
+	rf := w.open()
+	w.Cleanup(func() { must(w, rf.Close()) })
+	_, err := rf.Admin().DescribeSubscription(w.Context(), subName)
+	must(w, err)
+	return func() *ringfence.Client { return rf }
+}
+
+func (w *world) subscribeBy(rf *ringfence.Client, answer func() error) *member {
 	return w.run(func(ctx context.Context, h ringfence.Handler) error {
 		return rf.Subscribe(ctx, subName, func(ctx context.Context, m *ringfence.Message) error {
 			if answer != nil {
