@@ -61,7 +61,7 @@ type TopicConfig struct {
 	RetentionAgeMillis int64
 	RetentionForce     bool
 	// Card is what the maker wrote of the topic: opaque text that appears with it and never changes. A topic of
-	// an earlier version, or of another program, has none.
+	// another program has none.
 	Card string `json:",omitempty"`
 }
 
