@@ -137,7 +137,7 @@ func (t *Teller) summarize() {
 	}
 }
 
-// Close logs what is left; later failures are told at once.
+// Close logs what is left; later failures are logged at once.
 func (t *Teller) Close() {
 	t.mu.Lock()
 	if t.timer != nil {
@@ -148,7 +148,7 @@ func (t *Teller) Close() {
 	t.summarize()
 }
 
-// Watch makes a handler whose failures are told. Those of a context that has ended, and attempts that were none, are not.
+// Watch returns a handler that tells t what h fails at, but for attempts that were none, and those whose context has ended.
 func (t *Teller) Watch(topic string, h Handler) Handler {
 	return func(ctx context.Context, r *Record) error {
 		err := h(ctx, r)
@@ -156,16 +156,25 @@ func (t *Teller) Watch(topic string, h Handler) Handler {
 		case err == nil && r.Late():
 			f := FailureOf(topic, r, nil) // r is not valid later
 			r.Then(func(err error) error {
-				if f.Err = err; err != nil && ctx.Err() == nil && !IsUncounted(err) {
+				if f.Err = err; failedAt(ctx, err) {
 					t.Tell(f)
 				}
 				return err
 			})
-		case err != nil && ctx.Err() == nil && !IsUncounted(err):
+		case failedAt(ctx, err):
 			t.Tell(FailureOf(topic, r, err))
 		}
 		return err
 	}
+}
+
+// failedAt reports whether a handler failed at a record.
+func failedAt(ctx context.Context, err error) bool {
+	if err == nil || ctx.Err() != nil {
+		return false
+	}
+	_, none := Uncounted(err)
+	return !none
 }
 
 // about are the fields of a failure in a log.

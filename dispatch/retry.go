@@ -75,15 +75,14 @@ type (
 	}
 )
 
-// IsUncounted reports whether an error says that the attempt was none: it, or one that it wraps, has a method
-// Uncounted() (time.Duration, bool) that returns true.
-func IsUncounted(err error) bool {
+// Uncounted reports whether an error says that the attempt was none, and after which pause the record has its turn
+// again: it, or one that it wraps, has a method Uncounted() (time.Duration, bool) that returns true.
+func Uncounted(err error) (pause time.Duration, ok bool) {
 	var u uncounted
 	if !errors.As(err, &u) {
-		return false
+		return 0, false
 	}
-	_, ok := u.Uncounted()
-	return ok
+	return u.Uncounted()
 }
 
 // IsPermanent reports whether an error says that its record can never succeed: it, or one that it

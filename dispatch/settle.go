@@ -117,11 +117,10 @@ func askAgain() *Retry { return &Retry{Initial: 100 * time.Millisecond, Max: 10 
 // uncounted reports whether an error of the handler makes the attempt none, and after which pause the record has its
 // turn again.
 func (n *node) uncounted(err error) (pause time.Duration, ok bool) {
-	var u uncounted
-	if n.fail != nil && n.fail.why != "" || !errors.As(err, &u) {
+	if n.fail != nil && n.fail.why != "" {
 		return 0, false
 	}
-	return u.Uncounted()
+	return Uncounted(err)
 }
 
 // fail keeps a record for its next attempt, or for OnHeld.

@@ -22,6 +22,7 @@ import (
 	"github.com/ringfence/ringfence/internal/pipe"
 	"github.com/ringfence/ringfence/internal/storeurl"
 	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/subscription/shard"
 )
 
 type consumeFlags struct {
@@ -269,7 +270,7 @@ func (a *app) processor(f *consumeFlags, stop func(error)) (ringfence.Handler, f
 			return err
 		}
 		if err = s.Write(ctx, line); err != nil {
-			err = outputLostError{err}
+			err = shard.Uncounted(err, time.Second) // the command ends, and the record is not to blame
 		}
 		return err
 	}, s.Close
@@ -289,14 +290,6 @@ func (a *app) runnable(run ringfence.Handler, stop func(error)) ringfence.Handle
 		return err
 	}
 }
-
-// outputLostError is the error of a record that could not be written: the command ends, and the record is not to blame.
-type outputLostError struct{ error }
-
-// Uncounted serves dispatch.
-func (outputLostError) Uncounted() (time.Duration, bool) { return time.Second, true }
-
-func (e outputLostError) Unwrap() error { return e.error }
 
 // printed is a record in a form of --print.
 func printed(form string, m *ringfence.Message) ([]byte, error) {

@@ -2,7 +2,6 @@ package shard
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/ringfence/ringfence/dispatch"
@@ -53,10 +52,13 @@ func (s *Shard) tell(f dispatch.Failure) {
 	}
 }
 
-// tellFailed tells a failed attempt after which the record is tried again. What the circuit holds back it tells itself,
-// and of what is given up that is told.
+// tellFailed tells a failed attempt after which the record is tried again. The circuit itself tells what it holds back,
+// and Held and attempted tell what is given up.
 func (s *Shard) tellFailed(ctx context.Context, r *dispatch.Record, err error, counts bool) {
-	if err == nil || ctx.Err() != nil || s.cfg.Failed == nil || dispatch.IsUncounted(err) {
+	if err == nil || ctx.Err() != nil || s.cfg.Failed == nil {
+		return
+	}
+	if _, none := dispatch.Uncounted(err); none {
 		return
 	}
 	if b := s.cfg.Own.ofCircuit(); b != nil && b.open() {
@@ -76,8 +78,8 @@ func (s *Shard) attempted(ctx context.Context, d core.Deliver, err error) {
 		return
 	}
 	now := s.now()
-	if e := (spared{}); errors.As(err, &e) {
-		s.do(func(st *core.State) { st.Spared(d.ID, now.Add(e.pause).UnixMilli()) })
+	if pause, none := dispatch.Uncounted(err); none {
+		s.do(func(st *core.State) { st.Spared(d.ID, now.Add(pause).UnixMilli()) })
 		return
 	}
 	o := core.Outcome{Done: err == nil, Now: now.UnixMilli()}

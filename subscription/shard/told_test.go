@@ -105,3 +105,44 @@ type unreached struct{}
 func (unreached) Error() string   { return "no connection" }
 func (unreached) Outage() bool    { return true }
 func (unreached) Unreached() bool { return true }
+
+// noAttemptError says that the attempt was none, as errors of other packages do.
+type noAttemptError struct{}
+
+func (noAttemptError) Error() string                    { return "not begun" }
+func (noAttemptError) Uncounted() (time.Duration, bool) { return time.Second, true }
+
+func TestParkedRecordKeepsItsAttemptsAfterAnyUncountedError(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var told failures
+		log, calls := memlog.New(), 0
+		s := New(Config{
+			Grant: Grant{Name: "billing", Set: "k3m9q2xt", Epoch: 1}, Topics: Topics{newTopic(t, log, "journal"), newTopic(t, log, "dead")},
+			Policy: Policy{Terms: Terms{Retry: policy(time.Second, time.Second, -1, 2)}, Failed: told.add},
+			Handler: func(context.Context, *dispatch.Record) error {
+				if calls++; calls < 5 {
+					return noAttemptError{}
+				}
+				return nil
+			},
+		})
+		ctx, stop := context.WithCancel(t.Context())
+		over := make(chan error, 1)
+		go func() { over <- s.Run(ctx) }()
+		<-s.Started()
+		r := &dispatch.Record{Attempt: 1, Record: commitlog.Record{Offset: 3, Key: []byte("a")}}
+		if err := s.Held(t.Context(), r, dispatch.Held{Attempts: 1, Since: time.Now(), Next: time.Now(), Err: errors.New("wrong"), Why: dispatch.HeldLong}); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		stop()
+		if err := <-over; err != nil {
+			t.Error(err)
+		}
+		if got := told.told(); calls != 5 || !slices.Equal(got, []string{"parked 3 a 1: wrong"}) {
+			t.Errorf("after %d attempts told %q; expected 5, and nothing but that it was parked", calls, got)
+		}
+	})
+}
