@@ -66,7 +66,7 @@ type StorageTopic struct {
 	Index      int         `json:"index"`
 	Name       string      `json:"name"`           // in the commit log
 	K          int         `json:"k"`              // how many times its partitions grew over the first of its line
-	State      string      `json:"state"`          // retired, sealed, producing, sealing or open
+	State      string      `json:"state"`          // retired, sealed, producing or open
 	Ends       []int64     `json:"ends,omitempty"` // by partition: where it was sealed; nil: it was not
 	Partitions []Partition `json:"partitions"`     // none of a retired one
 	Size       int         `json:"-"`              // how many partitions it has, or had before it was retired

@@ -2,7 +2,6 @@ package subscription
 
 import (
 	"fmt"
-	"strconv"
 
 	"github.com/ringfence/ringfence/internal/fault"
 )
@@ -69,14 +68,4 @@ func (d *Document) Concurrency(shard int) int {
 		each++
 	}
 	return max(1, each) // a registry that went back may have fewer than shards
-}
-
-func (l Limits) String() string {
-	bound := func(n int) string {
-		if n == 0 {
-			return "none"
-		}
-		return strconv.Itoa(n)
-	}
-	return "rate " + bound(l.Rate) + ", concurrency " + bound(l.Concurrency)
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/fault"
-	"github.com/ringfence/ringfence/subscription"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -221,13 +220,16 @@ func TestTheLimitsOfASubscriptionAreChangedInPlace(t *testing.T) {
 	if err := plan(t, rf.Admin(), file("")).Apply(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, step := range []struct{ limits, change, now string }{
-		{", rate: 100", "rate: no bound -> 100", "rate 100, concurrency none"},
-		{", concurrency: 8", "concurrency: no bound -> 8", "rate 100, concurrency 8"},
-		{", rate: 50, concurrency: 4", "rate: 100 -> 50 concurrency: 8 -> 4", "rate 50, concurrency 4"},
-		{", rate: 0", "rate: 50 -> no bound", "rate none, concurrency 4"},
-		{", rate: 0, concurrency: 4", "", "rate none, concurrency 4"},
-		{"", "", "rate none, concurrency 4"},
+	for _, step := range []struct {
+		limits, change string
+		now            api.Limits
+	}{
+		{", rate: 100", "rate: no bound -> 100", api.Limits{Rate: 100}},
+		{", concurrency: 8", "concurrency: no bound -> 8", api.Limits{Rate: 100, Concurrency: 8}},
+		{", rate: 50, concurrency: 4", "rate: 100 -> 50 concurrency: 8 -> 4", api.Limits{Rate: 50, Concurrency: 4}},
+		{", rate: 0", "rate: 50 -> no bound", api.Limits{Concurrency: 4}},
+		{", rate: 0, concurrency: 4", "", api.Limits{Concurrency: 4}},
+		{"", "", api.Limits{Concurrency: 4}},
 	} {
 		p := plan(t, rf.Admin(), file(step.limits))
 		var change []string
@@ -244,8 +246,8 @@ func TestTheLimitsOfASubscriptionAreChangedInPlace(t *testing.T) {
 		if err != nil || len(all) != 1 || all[0].Limits == nil {
 			t.Fatalf("%v, %v; expected one with limits", all, err)
 		}
-		if got := subscription.Limits(*all[0].Limits).String(); got != step.now {
-			t.Errorf("after %q the limits are %s, expected %s", step.limits, got, step.now)
+		if got := *all[0].Limits; got != step.now {
+			t.Errorf("after %q the limits are %+v, expected %+v", step.limits, got, step.now)
 		}
 	}
 	_, err := Make(t.Context(), rf.Admin(), decode(t, file(", concurrency: 3")))
@@ -323,5 +325,19 @@ func TestATopicOfASubscriptionIsNotDelivered(t *testing.T) {
 	_, err := Make(t.Context(), rf.Admin(), decode(t, "subscriptions: {b: {topic: a.abcdefg2.dead}}"))
 	if fault.ExitCode(err) != fault.ExitConflict || !strings.Contains(err.Error(), `f.yaml:1: subscription "b": topic "a.abcdefg2.dead" is a part of subscription "a"`) {
 		t.Errorf("%v; expected a conflict, and whose the topic is", err)
+	}
+}
+
+// The message that asks for an ID names that of a topic which was moved as well.
+func TestTopicIDIncludesThatOfAMovedTopic(t *testing.T) {
+	t.Parallel()
+	for id := range 12 {
+		life := "k3m9q2xt"
+		for range id {
+			life = topic.NextLife(life)
+		}
+		if !TopicID.MatchString(life) {
+			t.Errorf("%q is no ID of a topic; expected that it is", life)
+		}
 	}
 }

@@ -22,11 +22,11 @@ type field[C any] struct {
 	secret         bool // what it has may hold a secret, and is shown without that
 }
 
-// TopicID matches the ID of a topic, whose form is TopicIDForm.
-var TopicID = regexp.MustCompile(`^[a-z0-9]{8}$`)
+// TopicID matches the ID of a topic, whose form is TopicIDForm; that of one that was moved has the number of the move.
+var TopicID = regexp.MustCompile(`^[a-z0-9]{8}(x[0-9]+)?$`)
 
 // TopicIDForm says what the ID of a topic looks like.
-const TopicIDForm = "8 letters and digits such as k3m9q2xt, with which the names of its storage topics end"
+const TopicIDForm = "8 letters and digits such as k3m9q2xt (k3m9q2xtx1 once it was moved), with which the names of its storage topics end"
 
 // shown is a value for people.
 func (f *field[C]) shown(value string) string {
@@ -101,7 +101,6 @@ func subscriptionFields() []field[admin.SubscriptionConfig] {
 	}
 }
 
-// number is a field of so much at least.
 // Copy sets one setting of a subscription, by the name that it has in a file and as a flag, to that of another
 // configuration.
 func Copy(to, from *admin.SubscriptionConfig, name string) {
@@ -112,6 +111,7 @@ func Copy(to, from *admin.SubscriptionConfig, name string) {
 	}
 }
 
+// number is a field of so much at least.
 func number[C any, N int | int64](name string, least N, at func(*C) *N) field[C] {
 	return field[C]{
 		name: name, expected: fmt.Sprintf("a number from %d on", least),

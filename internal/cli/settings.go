@@ -111,7 +111,8 @@ func (a *app) getenv(name string) string {
 	return ""
 }
 
-// checkGlobals reports the mistakes in the settings that all commands share; another format than these is of one command, "": none.
+// checkGlobals reports the mistakes in the settings that all commands share. another is a format that this command has
+// besides; "": none.
 func (a *app) checkGlobals(another string) []error {
 	var errs []error
 	g := &a.global

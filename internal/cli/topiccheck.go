@@ -58,7 +58,7 @@ would be done.`,
 		if err := emit(a, c, renderTopicCheck); err != nil {
 			return err
 		}
-		if dryRun || c.Repaired {
+		if c.Repaired || dryRun && c.Problem == "" {
 			return nil
 		}
 		return differs(c)
