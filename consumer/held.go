@@ -64,8 +64,13 @@ func (h Held) known() bool {
 // was above that: otherwise the hold, lowered, would say no longer that the rest was finished.
 func (h Hold) keep(ctx context.Context, st *protocol.State, doc *topic.Document, storage int, offsets []int64, own func() (Held, error)) error {
 	last, stored := h.told[storage]
+	all := h.member && !h.latest
+	var at map[int]bool
+	if !all {
+		at = begunAt(st, storage)
+	}
 	for p := range offsets {
-		begun := h.member && !h.latest || hasBegun(st, storage, p)
+		begun := all || at[p]
 		switch {
 		case offsets[p] < 0, begun && stored && p < len(last.offsets) && last.offsets[p] <= offsets[p]:
 			continue
@@ -117,13 +122,21 @@ func isYounger(st *protocol.State, doc *topic.Document, storage, partition int) 
 	return storage > doc.Produce || st.Meta != nil && st.Meta.Initial > 0 && doc.Unit(storage, partition) >= st.Meta.Initial
 }
 
-func hasBegun(st *protocol.State, storage, partition int) bool {
+// begunAt are the partitions of a storage topic that a checkpoint names.
+func begunAt(st *protocol.State, storage int) map[int]bool {
+	at := map[int]bool{}
 	for i := range st.Units {
-		if st.Units[i].Checkpoint.Position(storage, partition) != nil {
-			return true
+		ck := st.Units[i].Checkpoint
+		if ck == nil {
+			continue
+		}
+		for _, p := range ck.Positions {
+			if p.Storage == storage {
+				at[p.Partition] = true
+			}
 		}
 	}
-	return false
+	return at
 }
 
 // endLooks and endPause: a log whose server has just changed may name an earlier end for a moment.
@@ -135,7 +148,7 @@ const (
 // reaches ends the member when a partition ends before what the definition or the checkpoint knows of it: then the log
 // is older than its registry, and a group that went on would pass over what is appended up to that place.
 func (w *unitWorker) reaches(ctx context.Context, in dispatch.Input, end int64, start []protocol.Position) error {
-	known, by := end, "the definition"
+	known, by := end, topic.ByDefinition
 	for i := range start {
 		if p := &start[i]; p.Storage == in.Storage && p.Partition == in.Partition && p.Next > known {
 			known, by = p.Next, fmt.Sprintf("group %q", w.group.Name())

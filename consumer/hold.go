@@ -180,9 +180,9 @@ func (h Hold) Descend(ctx context.Context, to []api.Position, unread []bool) err
 		return err
 	}
 	for storage, s := range h.topic.Document().Storage {
-		offsets := h.needs(st, storage, s.Partitions)
+		offsets, begun := h.needs(st, storage, s.Partitions), begunAt(st, storage)
 		for p := range offsets { // where a unit begins that has no checkpoint
-			if own := held.at(storage, p); own >= 0 && !hasBegun(st, storage, p) {
+			if own := held.at(storage, p); own >= 0 && !begun[p] {
 				offsets[p] = own
 			}
 		}

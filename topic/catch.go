@@ -260,7 +260,7 @@ func (b *bringing) seal(ctx context.Context, i int) error {
 	}
 	for p, end := range b.doc.Storage[i].Ends {
 		if ends[p] < end {
-			return &OlderError{Topic: b.doc.Name, Storage: i, Partition: p, Known: end, End: ends[p], By: "the definition"}
+			return &OlderError{Topic: b.doc.Name, Storage: i, Partition: p, Known: end, End: ends[p], By: ByDefinition}
 		}
 	}
 	b.doc.Storage[i].Ends, b.changed = ends, true

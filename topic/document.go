@@ -43,7 +43,7 @@ type Storage struct {
 	Partitions int    `json:"partitions"`
 	K          int    `json:"k"` // how many times the partitions grew over the first storage topic of its line
 	// ID is the log's own identity of the storage topic that was made, among those that may get its
-	// name; "": the log has none, or the definition is older than that. See ReplacedError.
+	// name; "": the log has none. See ReplacedError.
 	ID string `json:"id,omitempty"`
 	// Ends are the final ends of its partitions; nil: it was not sealed.
 	Ends []int64 `json:"ends,omitempty"`

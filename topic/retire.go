@@ -17,7 +17,7 @@ import (
 // How a storage topic goes that can deliver no more records: it is sealed and empty, and every group is
 // past it. Its place in the definition stays, so that indexes and units never shift.
 //
-//  1. The storage topic is deleted in the log.
+//  1. A group that holds something in it gets a hold in the next one. Then it is deleted in the log.
 //  2. It is Retired, and Clearing: from here on its partitions are finished for every group.
 //  3. Each group forgets its units.
 //  4. It is not Clearing any more.

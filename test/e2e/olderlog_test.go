@@ -47,6 +47,8 @@ func TestALogThatWasPutBackEndsItsMembers(t *testing.T) {
 		must(t, rf.Log().CreateTopic(t.Context(), all[0]))
 		if err := consume("g"); !errors.Is(err, ringfence.ErrCorrupt) || !strings.Contains(err.Error(), "ends at offset 0 in the log") || !strings.Contains(err.Error(), "offset 3") {
 			t.Errorf("sealed %t: %v; expected damage, and both places", sealed, err)
+		} else if strings.Contains(err.Error(), "a seek does not help") != sealed {
+			t.Errorf("sealed %t: %v; expected a seek as the way out of a checkpoint alone", sealed, err)
 		}
 	}
 }
