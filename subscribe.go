@@ -38,8 +38,8 @@ type SubscribeOptions struct {
 	// Filter passes over the records that it returns false for, as the filter of the definition does, which comes
 	// first; with an error the record becomes a dead letter. All members have the same function.
 	Filter func(m *Message) (bool, error)
-	// Target bounds what all subscriptions together deliver to one endpoint, of all who have the same for it; nil:
-	// nothing does. push.Serve has its own.
+	// Target bounds what all subscriptions with the same Target deliver to one endpoint together; nil: nothing does.
+	// push.Serve has its own.
 	Target *shard.Limiter
 	Events Events // they must not block
 	// Failed gets each failed attempt, each record that is parked, given up or dropped, and each time that deliveries are
@@ -51,7 +51,7 @@ type SubscribeOptions struct {
 func (o *SubscribeOptions) delivery() subscription.Options {
 	out := subscription.Options{
 		Life: o.ID, Member: o.Member, Concurrency: o.Concurrency, DrainTimeout: o.DrainTimeout, SessionTTL: o.SessionTTL,
-		HandlerTimeout: o.HandlerTimeout, OrderBy: o.OrderBy, Target: o.Target, Events: group.Events(o.Events), Failed: failed(o.Failed),
+		HandlerTimeout: o.HandlerTimeout, OrderBy: o.OrderBy, Target: o.Target, Events: group.Events(o.Events), Failed: o.Failed,
 	}
 	if o.Filter != nil {
 		out.Filter = func(topicName string, r *dispatch.Record) (bool, error) {

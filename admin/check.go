@@ -65,11 +65,16 @@ func ownerless(g *api.Group, paused, parked bool) (n int) {
 		return 0
 	}
 	for i := range g.Units {
-		if u := &g.Units[i]; (u.Lag > 0 || parked) && (u.Phase == api.Unowned || u.Phase == api.Orphaned || u.Phase == api.Awaiting) {
+		if u := &g.Units[i]; (u.Lag > 0 || parked) && noOwner(u) {
 			n++
 		}
 	}
 	return n
+}
+
+// noOwner reports whether no living member owns a unit that may run.
+func noOwner(u *api.Unit) bool {
+	return u.Phase == api.Unowned || u.Phase == api.Orphaned || u.Phase == api.Awaiting
 }
 
 // Check measures groups and subscriptions for monitoring: "lag" (records that are not processed), "age" (of the oldest of them,

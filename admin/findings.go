@@ -97,9 +97,7 @@ func (s *survey) ofOwners(of *subject, g *api.Group) []api.Finding {
 		}
 		return []api.Finding{s.finding(of, api.Critical, api.FoundNoMember, since, of.deliver, "%s, and it has no member%s", waits(g), away)}
 	}
-	ownerless := func(u *api.Unit) bool {
-		return u.Lag > 0 && (u.Phase == api.Unowned || u.Phase == api.Orphaned || u.Phase == api.Awaiting)
-	}
+	ownerless := func(u *api.Unit) bool { return u.Lag > 0 && noOwner(u) }
 	if part := partitionsOf(g, ownerless); part != "" {
 		oldest, why := int64(0), ""
 		for i := range g.Units {

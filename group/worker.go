@@ -84,7 +84,7 @@ type Unit struct {
 // Number is the unit's number, from 0.
 func (u *Unit) Number() int { return u.grant.Unit }
 
-// Epoch is the fencing token: higher at each change of ownership, and at each seek.
+// Epoch is that of the owner: higher at each change of ownership, and at each seek.
 func (u *Unit) Epoch() int64 { return u.grant.Epoch }
 
 // Grant is the right to write the unit's checkpoint.

@@ -156,13 +156,13 @@ type server struct {
 
 // delivery is one subscription that is delivered.
 type delivery struct {
-	terms terms
-	stop  context.CancelFunc
-	over  chan struct{}
+	of   identity
+	stop context.CancelFunc
+	over chan struct{}
 }
 
-// terms are what a delivery is: when they change, it begins anew. All other settings its member follows.
-type terms struct {
+// identity is what a delivery is of: when it changes, the delivery begins anew. All other settings its member follows.
+type identity struct {
 	endpoint api.Endpoint
 	id       string
 }
@@ -189,11 +189,11 @@ func (s *server) follow(ctx context.Context) (read bool) {
 		}
 		defined[d.Name] = true
 		delivered = append(delivered, d.Name)
-		now := terms{*d.Endpoint, d.ID}
+		now := identity{*d.Endpoint, d.ID}
 		switch r := s.running[d.Name]; {
 		case r == nil:
 			s.start(ctx, d, now)
-		case r.terms != now:
+		case r.of != now:
 			r.stop() // it begins anew when it has ended
 		}
 	}
@@ -235,9 +235,9 @@ func (s *server) list(ctx context.Context, meanwhile string) (all []*api.Subscri
 	return all, unread == nil, err
 }
 
-func (s *server) start(ctx context.Context, d *api.Subscription, now terms) {
+func (s *server) start(ctx context.Context, d *api.Subscription, now identity) {
 	inner, stop := context.WithCancel(ctx)
-	r := &delivery{terms: now, stop: stop, over: make(chan struct{})}
+	r := &delivery{of: now, stop: stop, over: make(chan struct{})}
 	s.running[d.Name] = r
 	s.all.Go(func() { // joined by Serve
 		defer stop()

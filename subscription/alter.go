@@ -10,7 +10,7 @@ import (
 )
 
 // A definition is altered by compare and set, and its members follow: each hears of it as of a pause, and goes by it
-// from its next judgement on (shard.Terms). Only the endpoint is another handler: who delivers begins anew with it
+// from its next judgement on (shard.Terms). Only the endpoint is another handler: its deliverer begins anew with it
 // (package push). What is parked names offsets of the topic, in the order that the definition had: so these two stay.
 
 // Alter stores what f makes of a definition, and returns it as it is stored. f gets the definition of now, more than

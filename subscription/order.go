@@ -13,9 +13,9 @@ import (
 	"github.com/ringfence/ringfence/subscription/shard"
 )
 
-// Orders about dead letters, and about parked records that are to be finished. A list is a look at journals, and may be old when an operator decides. So an order names
-// dead letters by their round, and the shard that carries it out takes only those that are still dead letters in that
-// round. An order that comes too late says so (fault.Conflict), and one that met a reshard is given once more to the
+// Orders about dead letters, and about parked records that are to be finished. A list is a look at journals, and may be
+// old when an operator decides. So an order names records by their round, and the shard that carries it out takes only
+// those that are still as they were in that round. An order that comes too late says so (fault.Conflict), and one that met a reshard is given once more to the
 // new shards.
 
 // Order gives an order about dead letters, and returns about how many; the members of the subscription carry it

@@ -82,7 +82,7 @@ type StaticMember struct {
 type Owner struct {
 	Member      string `json:"member"` // "": none
 	Incarnation string `json:"incarnation"`
-	Epoch       int64  `json:"epoch"`           // fencing token, higher at every change, see NextEpoch
+	Epoch       int64  `json:"epoch"`           // higher at every change, see NextEpoch
 	After       int64  `json:"after,omitempty"` // the epoch that it followed; 0: none
 	Reason      string `json:"reason"`          // why it changed, for people: "handoff from a", "a died", "seek to 42"
 	Since       int64  `json:"since"`           // Unix ms, informative

@@ -1,6 +1,6 @@
 package protocol
 
-// An epoch is a fencing token outside of the store too: receivers refuse deliveries under a lower one. So no
+// An epoch is the first half of the fencing token outside of the store: receivers refuse a lower token of a key. So no
 // epoch may be given twice, not even by a store that went back, such as a restored backup. That is why an
 // epoch is not only higher than the stored one: it is at least the time, by the store's own clock, at which
 // it is given. The epochs that the store has forgotten were given before that.
