@@ -248,6 +248,31 @@ func TestATopicWithoutRecordsIsNotBegunASecondTime(t *testing.T) {
 	})
 }
 
+// Beside a forgotten topic the log has another one of its name. What a creation has left without records is not in its
+// way; what is being mirrored to this log is none.
+func TestForgottenTopicIsTheOneWithRecords(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetup(t)
+		create(t, s.catalog, "a", topic.Config{Partitions: 2})
+		s.records(t, open(t, s.catalog, "a"), 0, 8)
+		doc, err := s.catalog.Get(t.Context(), "a")
+		must(t, err)
+		card := doc.Card(0)
+		must(t, s.log.CreateTopic(t.Context(), commitlog.TopicConfig{Name: topic.StorageName("", "a", "empty", 0), Partitions: 2, Card: card.Encode()}))
+		card.From = []int64{0, 0}
+		must(t, s.log.CreateTopic(t.Context(), commitlog.TopicConfig{Name: topic.StorageName("", "b", "copied", 0), Partitions: 2, Card: card.Encode()}))
+		_, err = s.reg.Txn(t.Context(), registry.Txn{Deletes: []string{"topics/a"}})
+		must(t, err)
+		if got, err := s.catalog.Ensure(t.Context(), "a", topic.Config{Partitions: 2}); err != nil || got.Life != doc.Life {
+			t.Errorf("%+v, %v; expected topic ID %s, which has the records", got, err, doc.Life)
+		}
+		if got, err := s.catalog.Ensure(t.Context(), "b", topic.Config{Partitions: 2}); !errors.Is(err, fault.Exists) {
+			t.Errorf("%+v, %v; expected that the copy of a mirror is not taken up", got, err)
+		}
+	})
+}
+
 // A deletion that the registry forgot is an error that says so, and a deletion frees the name.
 func TestATopicOfWhichTheLogHasNothingIsFreedByItsDeletion(t *testing.T) {
 	t.Parallel()

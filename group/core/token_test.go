@@ -103,23 +103,30 @@ func TestUnitGoesOnAboveAnEarlierOneThatWasSentBackUnheard(t *testing.T) {
 	}
 }
 
-// An earlier unit that was sent back starts above those that had begun behind it.
+// An earlier unit that was sent back starts above those that had begun behind it, be all units of its storage topic
+// finished, and passed, or not.
 func TestSoughtUnitStartsAboveTheEpochsOfThoseAfterIt(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	a := w.start("a", follows)
-	w.pass(time.Second)
-	a.work(2)
-	w.pass(time.Second)
-	for range 9 {
-		must(t, w.group.Seek(t.Context(), 1, at(0), "test"))
-	}
-	w.pass(time.Second)
-	later := a.running[1].Grant.Epoch
-	must(t, w.group.Seek(t.Context(), 0, at(0), "test"))
-	w.pass(time.Second)
-	if r, ok := a.running[0]; !ok || r.Grant.Epoch <= later {
-		t.Errorf("unit 0 runs %v, in epoch %d; expected one above %d", ok, r.Grant.Epoch, later)
+	behind := LayoutUnit{Inputs: []UnitInput{{Storage: 1, End: -1}}, From: 0, To: 1, Step: 1}
+	for name, layout := range map[string]Layout{
+		"passed":     {{Inputs: []UnitInput{{End: 2}}}, behind},
+		"not passed": {{Inputs: []UnitInput{{End: 2}}}, {Inputs: []UnitInput{{Partition: 1, End: 9}}}, behind},
+	} {
+		w, last := newWorld(t), len(layout)-1
+		a := w.start("a", func(c *Config) { c.Units, c.Layout = len(layout), layout })
+		w.pass(time.Second)
+		a.work(2)
+		w.pass(time.Second)
+		for range 9 {
+			must(t, w.group.Seek(t.Context(), last, at(0), "test"))
+		}
+		w.pass(time.Second)
+		later := a.running[last].Grant.Epoch
+		must(t, w.group.Seek(t.Context(), 0, at(0), "test"))
+		w.pass(time.Second)
+		if r, ok := a.running[0]; !ok || r.Grant.Epoch <= later {
+			t.Errorf("%s: unit 0 runs %v, in epoch %d; expected one above %d", name, ok, r.Grant.Epoch, later)
+		}
 	}
 }
 

@@ -51,6 +51,10 @@ func CreatePrivate(dir string, log *slog.Logger) (*OS, error) {
 }
 
 func (o *OS) private(log *slog.Logger) error {
+	list, err := o.ReadDir(".") // before its mode: another process of ours, which opens it too, closes it before it makes anything
+	if err != nil {
+		return err
+	}
 	info, err := o.Stat(".")
 	if err != nil {
 		return err
@@ -58,10 +62,6 @@ func (o *OS) private(log *slog.Logger) error {
 	refused := access.Check(o.dir, info)
 	if refused == nil {
 		return nil
-	}
-	list, err := o.ReadDir(".")
-	if err != nil {
-		return err
 	}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) == os.Geteuid() && empty(list) {
 		log.Warn("the empty directory was open to other users, and is now for its owner alone", "dir", o.dir)
