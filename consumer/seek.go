@@ -19,7 +19,9 @@ import (
 // owner is fenced and begins at the new place; the order makes it one seek. All targets are found before the
 // first write, and again when the hold is stored, as retention may have been at work until then. Earlier
 // storage topics are moved first, so that later ones wait for them. And a unit that has begun behind one that
-// is sent back goes back too, to its first record: otherwise records of one key would pass each other.
+// is sent back goes back too, to its first record: otherwise records of one key would pass each other. One that has an
+// owner may have begun without a word in the store. So it goes there too, once those before it were sent back: that
+// fences the owner, whose tokens are below those of the records that come again.
 
 // SeekOptions are the options of a seek.
 type SeekOptions struct {
@@ -83,7 +85,33 @@ func (l Layout) seek(ctx context.Context, g *protocol.Group, t *topic.Topic, to 
 			return nil, fmt.Errorf("seek of group %q, partition %d (%d of %d are done): %w", g.Name(), partition, from, len(infos), err)
 		}
 	}
+	if err := goal.fenceBehind(ctx, g, t, unchanged); err != nil {
+		return nil, fmt.Errorf("seek of group %q, its later partitions: %w", g.Name(), err)
+	}
 	return infos, stillThere(ctx, t, infos)
+}
+
+// fenceBehind sends those units that had no checkpoint, and have an owner, to their first records.
+func (goal *seekGoal) fenceBehind(ctx context.Context, g *protocol.Group, t *topic.Topic, unchanged registry.Check) error {
+	for _, unit := range goal.behind {
+		storage, partition, _ := t.Document().Partition(unit)
+		u, err := g.Unit(ctx, unit)
+		if errors.Is(err, fault.Corrupt) || err == nil && u.HandedOut() == 0 {
+			continue // what can't be read waits for a seek of its own
+		}
+		if err != nil {
+			return err
+		}
+		p, err := SeekPosition(ctx, t, storage, partition, SeekEarliest)
+		if err != nil {
+			return err
+		}
+		first := protocol.Checkpoint{Positions: []protocol.Position{{Storage: storage, Partition: partition, Next: p.Checkpoint}}}
+		if err := g.SeekWith(ctx, unit, first, "earlier partitions were sent back", registry.Txn{Checks: []registry.Check{unchanged}}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // stillThere checks that a group finds the place to which it was sent. Between finding the place and
@@ -147,6 +175,7 @@ type seekGoal struct {
 	infos  []api.Position
 	units  []int  // that read them
 	unread []bool // what is stored of the unit can't be read
+	behind []int  // units without a checkpoint, behind one that goes back
 }
 
 // seekTargets finds the new positions in the partitions, and in those that must follow them back.
@@ -182,6 +211,9 @@ func (l Layout) seekTargets(ctx context.Context, g *protocol.Group, t *topic.Top
 			}
 			sought := slices.Contains(partitions, doc.Unit(in.Storage, in.Partition))
 			if !sought && (!follows || was == nil) { // a unit that has not begun begins at its first record
+				if follows {
+					goal.behind = append(goal.behind, n)
+				}
 				continue
 			}
 			target := to

@@ -15,6 +15,10 @@ type spent struct{ before, behind int64 }
 // began later; its owner finds this grant in its own view, and begins above it.
 func (s *State) spend() {
 	type parents struct{ from, to, step int }
+	later := int64(0) // of units that we have not heard of yet: they may come after any
+	for n := len(s.layout); n < len(s.view.Units) && s.view.Meta.Sought; n++ {
+		later = max(later, s.view.Units[n].HandedOut())
+	}
 	of := func(n int) parents { l := &s.layout[n]; return parents{l.From, l.To, l.Step} }
 	for n := range s.layout { // units with the same parents follow each other
 		at := s.view.Meta.Retired
@@ -25,7 +29,7 @@ func (s *State) spend() {
 				at = max(at, s.spent[q].before, s.view.Units[q].HandedOut())
 			}
 		}
-		s.spent = append(s.spent, spent{before: at})
+		s.spent = append(s.spent, spent{before: at, behind: later})
 	}
 	behind := int64(0)
 	for n := len(s.layout) - 1; n > 0 && s.view.Meta.Sought; n-- {

@@ -130,6 +130,29 @@ func TestSoughtUnitStartsAboveTheEpochsOfThoseAfterIt(t *testing.T) {
 	}
 }
 
+// … also where its new owner has not heard of the later units.
+func TestSoughtUnitStartsAboveTheEpochsOfUnknownUnits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.start("a", follows)
+	w.pass(time.Second)
+	a.work(2)
+	w.pass(time.Second)
+	for range 9 {
+		must(t, w.group.Seek(t.Context(), 1, at(0), "test"))
+	}
+	w.pass(time.Second)
+	later := a.running[1].Grant.Epoch
+	a.post(Stop{})
+	w.pass(time.Second)
+	must(t, w.group.Seek(t.Context(), 0, at(0), "test"))
+	b := w.start("b", func(c *Config) { c.Units, c.Layout = 1, Layout{{Inputs: []UnitInput{{End: -1}}}} })
+	w.pass(time.Second)
+	if r, ok := b.running[0]; !ok || r.Grant.Epoch <= later {
+		t.Errorf("unit 0 runs %v, in epoch %d; expected one above %d", ok, r.Grant.Epoch, later)
+	}
+}
+
 // A unit in which there was nothing parts those before it from those behind it, and hands nothing out itself: it passes
 // on what they did.
 func TestUnitStartsAboveTheEpochsOfUnitsBeyondAnEmptyOne(t *testing.T) {

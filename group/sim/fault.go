@@ -204,18 +204,48 @@ func (w *world) seekIn(u int) {
 	for o := range pos[0].Next {
 		p.done[o] = true // a seek forward gives them up
 	}
-	w.seeks++
-	w.units[u].sought = w.seeks
-	o.After = o.Epoch
-	o.Epoch = protocol.NextEpoch(o.Epoch, w.wall())
-	o.Reason = "seek"
-	w.tell(history.Event{Kind: history.Seek, Unit: u, Epoch: o.Epoch, Storage: p.unit.storage, Partition: p.number, Positions: pos})
-	c := protocol.Checkpoint{Positions: w.store.beside(u, pos[0]), Epoch: o.Epoch}
+	w.move(u, o, pos, w.store.beside(u, pos[0]))
+	for n := range w.units {
+		if slices.Contains(w.before(n), u) {
+			w.units[n].unheard++
+			w.fenceBehind(n, w.store.deleted)
+		}
+	}
+}
+
+// move gives a unit a new epoch, and positions.
+func (w *world) move(u int, o protocol.Owner, told, all []protocol.Position) {
+	o.After, o.Epoch, o.Reason = o.Epoch, protocol.NextEpoch(o.Epoch, w.wall()), "seek"
+	w.tell(history.Event{Kind: history.Seek, Unit: u, Epoch: o.Epoch, Storage: told[0].Storage, Partition: told[0].Partition, Positions: told})
 	w.store.apply(nil, &registry.Txn{Puts: append(w.sought(u),
-		registry.Put{Key: w.store.checkpoints[u], Value: registry.Encode(c)},
+		registry.Put{Key: w.store.checkpoints[u], Value: registry.Encode(protocol.Checkpoint{Positions: all, Epoch: o.Epoch})},
 		registry.Put{Key: w.store.owners[u], Value: registry.Encode(o)},
 	)})
 	w.store.before = nil // the replica has it: repeats by an undone seek are no fault
+}
+
+// fenceBehind is the end of a seek: it fences the owner of a unit that comes after the one that was sent back.
+func (w *world) fenceBehind(u, life int) {
+	w.later(w.brief(), func() {
+		if w.store.down {
+			w.fenceBehind(u, life)
+			return
+		}
+		w.units[u].unheard--
+		o, _ := w.store.owner(u)
+		if meta := doc[protocol.Meta](w.store, w.store.meta); o.Epoch == 0 || meta.Deleting || life != w.store.deleted {
+			return
+		}
+		at := w.units[u].begin()
+		for i := range at {
+			for _, p := range w.store.positions(u) {
+				if p.Partition == at[i].Partition {
+					at[i].Next = p.Next // and what is finished above that comes again
+				}
+			}
+		}
+		w.move(u, o, at, at)
+	})
 }
 
 func (w *world) control() {

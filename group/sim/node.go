@@ -29,7 +29,6 @@ type node struct {
 	hinted   bool          // a hint is on its way
 	workers  []*worker     // by unit
 	handouts int           // by its workers
-	heard    int64         // the last seek that it may have heard of
 	changed  bool          // progress to report
 	budget   budget
 	paused   []int         // by unit: readings in a row that show it so
@@ -130,9 +129,6 @@ func (n *node) feed(ev core.Event) {
 	if l, ok := ev.(core.Loaded); ok && l.ID > n.answer { // not one that comes twice
 		n.answer = l.ID
 		n.read(l.State)
-		if l.State != nil {
-			n.heard = l.State.Revision
-		}
 	}
 	if n.w.trace != nil {
 		n.w.tracef("%s ← %T %s", n, ev, show(ev))

@@ -224,7 +224,7 @@ func (s *store) owner(n int) (protocol.Owner, registry.Version) {
 
 // list is the first half of a Load: all but the checkpoints. The two readings are not one.
 func (s *store) list() *protocol.State {
-	st := &protocol.State{Time: s.w.wall(), Revision: s.w.seeks}
+	st := &protocol.State{Time: s.w.wall()}
 	if m := doc[protocol.Meta](s, s.meta); m.Units > 0 && !m.Deleting {
 		st.Meta, st.MetaVersion = &m, s.entries[s.meta].version
 	}

@@ -60,11 +60,11 @@ func (k *worker) handOut(l *input, o int64) {
 	}
 }
 
-// rightful reports whether a worker may hand a record out, according to the store at this moment. One that has not
-// heard that a unit before its own was sent back has to hear of it first.
+// rightful reports whether a worker may hand a record out, according to the store at this moment. Amid a seek of a unit
+// before its own it may not.
 func (w *world) rightful(k *worker) bool {
 	_, version := w.store.owner(k.unit)
-	return version == k.grant && w.open(k.unit) && !slices.ContainsFunc(w.before(k.unit), func(u int) bool { return w.units[u].sought > k.heard })
+	return version == k.grant && w.open(k.unit) && w.units[k.unit].unheard == 0
 }
 
 // open reports whether all units before one are finished.

@@ -20,7 +20,7 @@ type unit struct {
 	other   *rand.Rand     // of that alone: other faults stay as they are
 	asked   map[int64]bool // epochs in which an assignment gave the unit to another member
 	got     tokens         // of its records, at the receiver
-	sought  int64          // which seek was the last one there
+	unheard int            // seeks of units before it that have not fenced its owner yet
 }
 
 // partition is one log that a unit reads.

@@ -20,7 +20,6 @@ type worker struct {
 	run    uint64
 	epoch  int64
 	grant  registry.Version
-	heard  int64    // n.heard when it began
 	inputs []*input // by input
 	curt   bool     // it reports only inputs that have moved
 	life   int      // of the group: how often it had been deleted
@@ -56,7 +55,7 @@ const (
 )
 
 func newWorker(n *node, e core.StartUnit) *worker {
-	k := &worker{n: n, unit: e.Grant.Unit, run: e.Run, epoch: e.Grant.Epoch, grant: e.Grant.Version, life: n.w.store.deleted, heard: n.heard}
+	k := &worker{n: n, unit: e.Grant.Unit, run: e.Run, epoch: e.Grant.Epoch, grant: e.Grant.Version, life: n.w.store.deleted}
 	for _, p := range n.w.units[k.unit].parts {
 		l := &input{partition: p}
 		k.inputs = append(k.inputs, l)

@@ -24,8 +24,7 @@ type world struct {
 	now    time.Duration
 	queue  []entry // the next one last
 	steps  int
-	outrun int // workers that met a higher epoch than theirs
-	seeks  int64
+	outrun int  // workers that met a higher epoch than theirs
 	still  bool // the store's time of day
 	stale  int  // records that a worker handed out which had no right to
 	seq    uint64

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ringfence/ringfence"
@@ -289,4 +290,55 @@ func TestASeekAcrossStorageTopicsRepeatsInOrder(t *testing.T) {
 	l.wait(t, 30*growKeys)
 	finished(t, rf, []int{2, 4, 8})
 	stop()
+}
+
+// A unit may be at work, and have stored nothing yet, when those before it are sent back. The seek fences its owner: it
+// hands nothing valid out below the tokens of what comes again, however late it hears of the seek.
+func TestSeekFencesAUnitWithoutACheckpoint(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rf := newStores().open(t)
+		must(t, rf.EnsureTopic(t.Context(), "a", ringfence.TopicConfig{Partitions: 1}))
+		produce(t, rf, "a", 0, 1, 1)
+		grow(t, rf, 1)
+		produce(t, rf, "a", 1, 1, 1)
+		var mu sync.Mutex
+		var got []string
+		begun := make(chan struct{})
+		c := consume(t, rf, "a", "g", func(ctx context.Context, m *ringfence.Message) error {
+			mu.Lock()
+			got = append(got, m.Token()+" "+string(m.Value))
+			last := len(got)
+			mu.Unlock()
+			if last == 2 {
+				close(begun)
+				<-ctx.Done()
+			}
+			return ctx.Err()
+		}, ringfence.ConsumeOptions{CommitInterval: 10 * time.Second})
+		<-begun
+		epoch := func() int64 {
+			g, err := rf.Admin().DescribeGroup(t.Context(), "g")
+			must(t, err)
+			return g.Units[1].Epoch
+		}
+		before, first := epoch(), 0
+		_, err := rf.Admin().SeekGroup(t.Context(), "g", ringfence.SeekEarliest, &admin.SeekGroupOptions{Storage: &first})
+		must(t, err)
+		if now := epoch(); now <= before {
+			t.Errorf("its owner goes on in epoch %d; expected a later one than %d", now, before)
+		}
+		time.Sleep(time.Minute)
+		c.leave(t)
+		values := ""
+		for i, at := range got {
+			values += at[len(at)-1:]
+			if i > 0 && at <= got[i-1] {
+				t.Errorf("%s follows %s", at, got[i-1])
+			}
+		}
+		if values != "0101" {
+			t.Errorf("records came as %s; expected 0101", values)
+		}
+	})
 }
