@@ -24,7 +24,7 @@ type TailOptions struct {
 }
 
 // Tail shows the records of a topic as they come, without a group: it keeps no progress and takes
-// no partition from anybody. h is called for one record at a time, in the order of each partition,
+// no partition from a member. h is called for one record at a time, in the order of each partition,
 // and those of a storage topic after all of the one before, so that the records of a key come in
 // their order. Their Epoch is 0.
 //

@@ -225,7 +225,7 @@ type DeleteSubscriptionOptions struct {
 // DeleteSubscription removes a subscription, its progress and its internal topics, for good; its topic stays. Without Force it is
 // ErrConflict while the subscription has live members, and while something is parked.
 //
-// It waits until members that still run have ended. Once it has begun, the subscription is gone for everybody; an interrupted
+// It waits until members that still run have ended. Once it has begun, the subscription is gone for all processes; an interrupted
 // deletion is finished by the next one, or by CreateSubscription.
 func (c *Client) DeleteSubscription(ctx context.Context, name string, opts *DeleteSubscriptionOptions) error {
 	o := orZero(opts)

@@ -15,8 +15,8 @@ import (
 
 // Orders about dead letters, and about parked records that are to be finished. A list is a look at journals, and may be
 // old when an operator decides. So an order names records by their round, and the shard that carries it out takes only
-// those that are still as they were in that round. An order that comes too late says so (fault.Conflict), and one that met a reshard is given once more to the
-// new shards.
+// those that are still as they were in that round. An order that comes too late says so (fault.Conflict), and one that
+// met a reshard is given once more to the new shards.
 
 // Order gives an order about dead letters, and returns about how many; the members of the subscription carry it
 // out as soon as there are some. value is that of an edit, which is about one.

@@ -190,7 +190,7 @@ func anyBroker[T any, R kmsg.Response, P interface {
 }
 
 // search asks all brokers for a topic: one may not know it yet, or any more. The result is what
-// those say who know it.
+// the others say.
 func (l *kafkaLog) search(ctx context.Context, kafkaName string) ([]topicMeta, error) {
 	resp, err := anyBroker(ctx, l, metadataRequest(kafkaName))
 	if err != nil {
@@ -204,7 +204,7 @@ func (l *kafkaLog) search(ctx context.Context, kafkaName string) ([]topicMeta, e
 		wg.Go(func() {
 			resp, err := metadataRequest(kafkaName).RequestWith(limited, brokerOf(l.main, b.NodeID))
 			if err != nil {
-				return // who knows the topic and does not answer can't serve it either
+				return // a broker that does not answer can't serve the topic either
 			}
 			if all, err := topicsIn(resp); err == nil {
 				if m, ok := all[kafkaName]; ok {

@@ -15,10 +15,10 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// The questions of a reader to the leader of a partition. All are asked as "read committed": who reads sees
+// The questions of a reader to the leader of a partition. All are asked as "read committed": a reader sees
 // up to the first transaction that is open, and nothing that is not replicated. So there are two ends, that
 // of the leader's log (debugger) and the one that readers see (consumer), and what lies between them becomes
-// readable later. Who has to know that nothing more will come, as a seal does, asks for both (caughtUp).
+// readable later. A seal, which has to know that nothing more will come, asks for both (caughtUp).
 // There are no fetch sessions: each request names all that it wants, and an answer is good for itself.
 
 // fetchBytes is what one fetch asks for of a partition. The broker gives at least one batch.

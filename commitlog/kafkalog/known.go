@@ -32,8 +32,8 @@ const knownPatience = 30 * time.Second
 // known waits until each broker that may lead a partition of the sealed topic refuses every append,
 // and returns leader epochs by partition: a leader of a lower one is deposed, and may not know.
 //
-// A broker that the controller fenced can't lead. It is not waited for if it does not answer: who comes
-// back has to read the metadata log before it may lead. See docs/design/seal-and-growth.md.
+// A broker that the controller fenced can't lead. It is not waited for if it does not answer: a broker that
+// comes back has to read the metadata log before it may lead. See docs/design/seal-and-growth.md.
 func (s *store) known(ctx context.Context) ([]int32, error) {
 	limited, cancel := context.WithTimeout(ctx, knownPatience)
 	defer cancel()

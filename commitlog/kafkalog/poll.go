@@ -27,7 +27,7 @@ func longestWait(k int) time.Duration {
 const firstWait = 125 * time.Millisecond
 
 // keepPolling is for how long after the last Wait a partition stays in the poll, so that a reader
-// who comes back finds its records.
+// that comes back finds its records.
 const keepPolling = 30 * time.Second
 
 // interest is a partition's part in the long polls. It is guarded by reads.mu.

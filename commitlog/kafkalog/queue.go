@@ -14,7 +14,7 @@ import (
 	"github.com/ringfence/ringfence/internal/fault"
 )
 
-// Each partition has a queue of what is to be produced, and one owner of it at a time, who set busy: the
+// Each partition has a queue of what is to be produced, and one owner of it at a time, which set busy: the
 // caller of Append that found no owner, then a sender (sender.go), then what handles the answer, then what
 // finds out what became of an append (reconcile.go). So order within a partition needs no lock, and each
 // append is answered once, by its owner. The waiting appends are under mu: any caller may add to them.
@@ -30,7 +30,7 @@ type pending struct {
 	maybe  bool
 }
 
-// queue is the producing side of a partition. Whoever set busy owns all but what mu guards; that
+// queue is the producing side of a partition. The owner, which set busy, has all but what mu guards; ownership
 // moves from the caller of Append to a sender and back.
 type queue struct {
 	mu      sync.Mutex

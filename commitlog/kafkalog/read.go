@@ -13,7 +13,7 @@ const (
 	feeds = 4
 	// feedBytes is what a feed buffers ahead: the next fetch begins when it falls below.
 	feedBytes = 2 << 20
-	// aheadBytes is what one fetch asks for at most, of a reader who reads on and on.
+	// aheadBytes is what one fetch asks for at most, of a reader that reads on and on.
 	aheadBytes = 4 << 20
 )
 

@@ -43,8 +43,8 @@ func (s *span) isMarker() bool {
 // that began it has died meanwhile, the next long poll that ends without records finds the next one.
 const sealPatience = 5 * time.Second
 
-// suspectSeal looks whether the topic is sealed, for a while or at least once, and wakes those who
-// wait if it is.
+// suspectSeal looks whether the topic is sealed, for a while or at least once, and wakes the waiting
+// readers if it is.
 func (s *store) suspectSeal(patience time.Duration) {
 	if s.sealed.Load() || s.suspect.Swap(true) {
 		return

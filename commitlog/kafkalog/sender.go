@@ -18,7 +18,7 @@ import (
 // come first, and makes no third one while two are on their way: what comes in the meantime makes
 // the next batches larger. So under load requests grow by themselves, and no append waits for a timer.
 //
-// A partition has one batch on its way at a time. Who has it, the sender or what handles the
+// A partition has one batch on its way at a time. Its holder, the sender or what handles the
 // answer, owns its queue (queue.go), so its order needs no lock.
 
 const (

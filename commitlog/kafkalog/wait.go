@@ -49,7 +49,7 @@ func (h *handle) Wait(ctx context.Context, partition int, offset int64) error {
 	}
 }
 
-// wake makes those look again who wait for less than end; -1: everybody.
+// wake makes the waits for less than end look again; -1: all waits.
 func (r *reads) wake(end int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

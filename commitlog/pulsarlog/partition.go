@@ -59,7 +59,7 @@ func (p *partition) bounds(ctx context.Context) (driver.Bounds, error) {
 	return b, err
 }
 
-// boundsIn is bounds for who has the metadata of the topic, with what the broker says of the storage.
+// boundsIn is bounds for a caller that has the metadata of the topic, with what the broker says of the storage.
 func (p *partition) boundsIn(ctx context.Context, m metadata) (driver.Bounds, *stats, error) {
 	s, next, err := p.look(ctx)
 	if err != nil {

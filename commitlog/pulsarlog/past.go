@@ -14,7 +14,7 @@ import (
 
 // A broker that refuses every append to a sealed partition says nothing of whether it has one already.
 // But what is there now is there for ever, and the first record of each append with a producer id names
-// it and its sequence. So who is refused reads the partition, once in each process.
+// it and its sequence. So a refused append has the partition read, once in each process.
 
 // sequenceProperty is on the first record of an append with a producer id.
 const sequenceProperty = ownPrefix + "sequence"

@@ -16,7 +16,7 @@ const sealPatience = 5 * time.Second
 
 // look asks the broker for the state of a partition and the offset behind its last entry. A partition
 // is sealed only when its end is known: a broker that terminates one says so at once, while entries
-// are on their way, and shows an end that some of them will come behind. Whoever believed it would
+// are on their way, and shows an end that some of them will come behind. A reader that believed it would
 // skip records that were acknowledged. So the end is what the broker has written down last of all.
 func (p *partition) look(ctx context.Context) (s *stats, next int64, err error) {
 	err = patiently(ctx, sealPatience, func() (bool, error) {
@@ -82,7 +82,7 @@ func (p *partition) seal(ctx context.Context, h *handle) (int64, error) {
 			return 0, ctx.Err()
 		}
 	}
-	// Whether the marker is there does not matter for the end, only for who sleeps.
+	// Whether the marker is there does not matter for the end, only for readers that sleep.
 	if err != nil && !errors.Is(err, fault.Sealed) && !errors.Is(err, fault.Unknown) {
 		return 0, err
 	}

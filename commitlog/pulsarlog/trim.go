@@ -67,8 +67,8 @@ func (p *partition) trim(ctx context.Context, before int64) error {
 	return nil
 }
 
-// release lets the broker free what lies below an offset. Whoever moved the subscription last looks
-// whether another process has trimmed further, so it doesn't stay behind.
+// release lets the broker free what lies below an offset. The last process to move the subscription looks
+// whether another one has trimmed further, so it doesn't stay behind.
 func (p *partition) release(ctx context.Context, before int64) error {
 	for {
 		// The entry that holds the offset stays: its first records may be below, its last are not.

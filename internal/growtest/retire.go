@@ -23,7 +23,7 @@ const (
 	rounds = 4
 )
 
-// system is a topic and who uses it.
+// system is a topic with its users.
 type system struct {
 	testing.TB
 	rf *ringfence.Client

@@ -176,7 +176,7 @@ func (u *unit) newest() int64 {
 	return u.epochs[len(u.epochs)-1]
 }
 
-// newer returns the event of a later owner that was known to everybody before the moment.
+// newer returns the event of a later owner that all processes knew before the moment.
 func (u *unit) newer(epoch, moment int64) *Event {
 	for i := len(u.epochs) - 1; i >= 0 && u.epochs[i] > epoch; i-- {
 		if t := u.tenures[u.epochs[i]]; t.owned.At < moment {

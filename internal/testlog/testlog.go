@@ -1,4 +1,4 @@
-// Package testlog keeps what is logged, for tests: whoever logs may do so on any goroutine, also while a test reads.
+// Package testlog keeps what is logged, for tests: any goroutine may log, also while a test reads.
 package testlog
 
 import (

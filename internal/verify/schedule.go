@@ -45,7 +45,7 @@ const (
 	hurtsTopic
 )
 
-// schedule is what happens to whom and when. It follows from the configuration alone.
+// schedule is what happens to which process and when. It follows from the configuration alone.
 func (c *Config) schedule() (faults []*Fault) {
 	var troubles []harness.Trouble
 	for _, kind := range c.Kinds() { // not in the order in which they were asked for

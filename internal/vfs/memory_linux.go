@@ -162,7 +162,7 @@ func (m *memory) join(size int64) (Mapping, error) {
 	return nil, err
 }
 
-// checkOurs refuses a file in memory that another user put where ours was: anybody can make files there,
+// checkOurs refuses a file in memory that another user put where ours was: any user can make files there,
 // and ours may have been removed while we have it mapped, as by a system that cleans up after a login.
 func checkOurs(file *os.File) error {
 	info, err := file.Stat()

@@ -62,7 +62,7 @@ func CreateOS(dir string, perm fs.FileMode) (*OS, error) {
 		return nil, err
 	}
 	for _, d := range parents {
-		if err := syncPath(d); err != nil && !cantSync(err) { // of another user, who made it durable
+		if err := syncPath(d); err != nil && !cantSync(err) { // that of another user is durable already
 			return nil, fmt.Errorf("make directory %s durable: %w", abs, err)
 		}
 	}

@@ -107,6 +107,6 @@ func (s *store) Watch(ctx context.Context, prefix string) (<-chan struct{}, erro
 	if !ok {
 		return nil, fmt.Errorf("file registry: %w", fault.Closed)
 	}
-	signal(s.keeper.changed) // it looks after those who wait
+	signal(s.keeper.changed) // it wakes the waiting calls
 	return ch, nil
 }

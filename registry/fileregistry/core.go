@@ -56,7 +56,7 @@ type request struct {
 	reply  chan reply // capacity 1
 
 	asked time.Time
-	fate  atomic.Int32 // who was first: the core that took it, or the caller that withdrew it
+	fate  atomic.Int32 // which came first: the core that took it, or the caller that withdrew it
 	r     reply
 	loud  bool // watches have to be told of it
 }

@@ -331,7 +331,7 @@ func (s *store) shutDown() {
 	s.core.watches.Close()
 	s.err = s.waker.Close()
 	s.wg.Wait()
-	s.syncer.drop() // those who open sessions wait for these answers
+	s.syncer.drop() // calls that open sessions wait for these answers
 	s.keeper.opening.Wait()
 	s.waker = nil
 	s.err = errors.Join(s.err, s.syncer.close(), s.release())

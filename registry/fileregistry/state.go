@@ -18,7 +18,7 @@ func newState() *state {
 	return &state{m: kv.New(), sessions: make(map[string]sessionInfo)}
 }
 
-// change collects what applied ops changed, for those who wait for it.
+// change collects what applied ops changed, for watches and waiting calls.
 type change struct {
 	keys     []string // written loudly
 	sessions bool

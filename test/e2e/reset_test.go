@@ -10,7 +10,6 @@ import (
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/api"
-	"github.com/ringfence/ringfence/group/protocol"
 )
 
 // sent sends the subscription somewhere and waits for the end of that.
@@ -236,39 +235,5 @@ func TestAResetThatCantBeIsRefused(t *testing.T) {
 	_, err = rf.Admin().SeekGroup(t.Context(), info.Group(), ringfence.SeekLatest, nil)
 	if !errors.Is(err, ringfence.ErrConflict) || !strings.Contains(err.Error(), "subscription reset billing") {
 		t.Errorf("a seek of its group: %v; expected ErrConflict, and what to use", err)
-	}
-}
-
-// The place that a subscription was sent to is in the journals that have ended: a registry that forgets it is
-// told.
-func TestARegistryThatForgetsAResetIsTold(t *testing.T) {
-	t.Parallel()
-	s, rf := reshardable(t, "")
-	var before any
-	rewrite(t, s, func(doc map[string]any) { before = doc["sets"] })
-	var d delivered
-	h := d.handler(fine)
-	stop := subscribe(t, rf, "billing", h)
-	produceKeys(t, rf, "1")
-	eventually(t, "the first", d.each("1"))
-	_, err := rf.Admin().ResetSubscription(t.Context(), "billing", ringfence.SeekEarliest, nil)
-	must(t, err)
-	info := turned(t, rf, "billing")
-	eventually(t, "the first again", d.each("1", "1"))
-	stop()
-	rewrite(t, s, func(doc map[string]any) { doc["format"], doc["sets"] = 1, before })
-	reg := s.reg.Open()
-	g, err := protocol.NewGroup(reg.Registry, info.Group())
-	must(t, err)
-	must(t, g.Delete(t.Context())) // with all that was stored of its shards
-	must(t, reg.Close())
-	produceKeys(t, rf, "2")
-	subscribe(t, rf, "billing", h)
-	eventually(t, "the second", d.last("2"))
-	if !d.each("1", "1", "1", "2")() {
-		t.Errorf("it did not go back once more: %v", d.of("k1"))
-	}
-	if now := turned(t, rf, "billing"); now.Set().ID != info.Set().ID {
-		t.Errorf("set %s goes on, not %s", now.Set().ID, info.Set().ID)
 	}
 }

@@ -12,8 +12,6 @@ import (
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/admin"
 	"github.com/ringfence/ringfence/api"
-	"github.com/ringfence/ringfence/group/protocol"
-	registrypkg "github.com/ringfence/ringfence/registry"
 )
 
 // turned waits until no turn of a subscription is under way.
@@ -232,7 +230,7 @@ func TestWhatTurnedIsGuardedAndDeleted(t *testing.T) {
 	}
 }
 
-// The definition is put back to what it was, or to another time, as a registry does that fails over.
+// rewrite changes the stored definition.
 func rewrite(t *testing.T, s *stores, change func(map[string]any)) {
 	t.Helper()
 	reg := s.reg.Open()
@@ -244,127 +242,6 @@ func rewrite(t *testing.T, s *stores, change func(map[string]any)) {
 	value, err := json.Marshal(doc)
 	must(t, err)
 	forge(t, s, "subscriptions/billing", string(value))
-}
-
-func TestARegistryThatForgetsATurnIsTold(t *testing.T) {
-	t.Parallel()
-	s, rf := reshardable(t, "")
-	var before any
-	rewrite(t, s, func(doc map[string]any) { before = doc["sets"] })
-	var d delivered
-	h := d.handler(fine)
-	stop := subscribe(t, rf, "billing", h)
-	produceKeys(t, rf, "1")
-	_, err := rf.Admin().ReshardSubscription(t.Context(), "billing", 2, nil)
-	must(t, err)
-	info := turned(t, rf, "billing")
-	eventually(t, "the first", d.each("1"))
-	stop()
-	rewrite(t, s, func(doc map[string]any) { doc["format"], doc["sets"] = 1, before })
-	produceKeys(t, rf, "2")
-	subscribe(t, rf, "billing", h)
-	eventually(t, "the second", d.each("1", "2"))
-	if now := turned(t, rf, "billing"); now.Set().ID != info.Set().ID {
-		t.Errorf("set %s goes on, not %s", now.Set().ID, info.Set().ID)
-	}
-}
-
-// forgetSet takes a shard set's topics and its group out of the registry, and leaves the log as it is.
-func forgetSet(t *testing.T, s *stores, info *api.Subscription) {
-	t.Helper()
-	reg := s.reg.Open()
-	defer func() { must(t, reg.Close()) }()
-	g, err := protocol.NewGroup(reg.Registry, info.Group())
-	must(t, err)
-	must(t, g.Delete(t.Context()))
-	for _, name := range []string{info.Set().Journal, info.Set().DeadTopic} {
-		_, err := reg.Txn(t.Context(), registrypkg.Txn{Deletes: []string{"topics/" + name}})
-		must(t, err)
-	}
-}
-
-// Nothing of the turn is left in the registry: neither the set, nor its topics, nor what its group has done.
-func TestARegistryThatForgetsATurnWithItsTopicsLosesNothing(t *testing.T) {
-	t.Parallel()
-	s, rf := reshardable(t, "")
-	var before any
-	rewrite(t, s, func(doc map[string]any) { before = doc["sets"] })
-	var d delivered
-	h := d.handler(func(m *ringfence.Message) error {
-		if string(m.Key) == "k3" && string(m.Value) == "2" {
-			return errors.New("poison")
-		}
-		return nil
-	})
-	stop := subscribe(t, rf, "billing", h)
-	produceKeys(t, rf, "1")
-	eventually(t, "the first", d.each("1"))
-	_, err := rf.Admin().ReshardSubscription(t.Context(), "billing", 2, nil)
-	must(t, err)
-	info := turned(t, rf, "billing")
-	produceKeys(t, rf, "2")
-	dead := func(rf *ringfence.Client) bool {
-		letters, err := rf.Admin().ListDeadLetters(t.Context(), "billing", nil)
-		must(t, err)
-		return len(letters) == 1 && letters[0].KeyText() == "k3"
-	}
-	eventually(t, "a dead letter of the new set", func() bool { return dead(rf) })
-	stop()
-	forgetSet(t, s, info)
-	rewrite(t, s, func(doc map[string]any) { doc["format"], doc["sets"] = 1, before })
-	rf = s.open(t)
-	produceKeys(t, rf, "3")
-	subscribe(t, rf, "billing", h)
-	eventually(t, "all but what waits behind the dead letter", func() bool {
-		for k := range 8 {
-			if got := d.of(fmt.Sprintf("k%d", k)); k != 3 && got[len(got)-1] != "3" {
-				return false
-			}
-		}
-		return true
-	})
-	d.cure()
-	eventually(t, "the redriven record and what waits behind it", func() bool {
-		_, err := rf.Admin().RedriveDeadLetters(t.Context(), "billing", nil)
-		must(t, err)
-		return slices.Equal(d.of("k3"), []string{"1", "2", "3"})
-	})
-	if now := turned(t, rf, "billing"); now.Set().ID != info.Set().ID {
-		t.Errorf("set %s goes on, not %s", now.Set().ID, info.Set().ID)
-	}
-}
-
-// The registry went back to before the topic grew and its subscription followed. A member goes on by itself with what
-// the log has.
-func TestAGrowthThatARegistryForgotGoesOn(t *testing.T) {
-	t.Parallel()
-	s, rf := reshardable(t, "")
-	var before any
-	rewrite(t, s, func(doc map[string]any) { before = doc["sets"] })
-	reg := s.reg.Open()
-	main, err := reg.Get(t.Context(), "topics/a")
-	must(t, err)
-	var d delivered
-	h := d.handler(fine)
-	stop := subscribe(t, rf, "billing", h)
-	produceKeys(t, rf, "1")
-	eventually(t, "the first", d.each("1"))
-	grow(t, rf, 2)
-	produceKeys(t, rf, "2")
-	info := follows(t, rf, "billing", 1)
-	eventually(t, "the second", d.each("1", "2"))
-	stop()
-	must(t, reg.Close())
-	forgetSet(t, s, info)
-	forge(t, s, "topics/a", string(main.Value))
-	rewrite(t, s, func(doc map[string]any) { doc["format"], doc["sets"] = 1, before })
-	rf = s.open(t)
-	subscribe(t, rf, "billing", h)
-	produceKeys(t, rf, "3")
-	if now := follows(t, rf, "billing", 1); now.Set().ID != info.Set().ID {
-		t.Errorf("set %s goes on, not %s", now.Set().ID, info.Set().ID)
-	}
-	eventually(t, "the second once more, and the third", d.each("1", "2", "2", "3"))
 }
 
 func TestWhatARetiredSetHasLeftGoes(t *testing.T) {

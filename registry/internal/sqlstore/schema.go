@@ -21,7 +21,7 @@ import (
 //	ringfence_changes    revision, change_keys         what the latest 1,024 or so changed; each key behind its
 //	                                                   length; one zero byte: too many; "!sessions" first
 //	ringfence_slots      id, used                      64 rows that stand for absent keys; not in SQLite
-//	ringfence_listeners  process, since                who wants to be woken; MariaDB and MySQL only
+//	ringfence_listeners  process, since                processes to wake; MariaDB and MySQL only
 //
 // Locks are taken in this order, at READ COMMITTED: rows of sessions by id; rows of keys by key; for keys
 // without a row the slot FNV-1a(key) mod 64, by number, and the rows once more; the row of the revision last,

@@ -32,7 +32,7 @@ func judgeSync(word, broken uint64, to segment.Pos) verdict {
 	return move
 }
 
-// promised is where segment n may be cut: behind all in it that was promised to anybody.
+// promised is where segment n may be cut: behind all in it that was promised.
 func promised(n uint64, synced, acked segment.Pos) segment.Pos {
 	cut := segment.At(n, 0)
 	for _, p := range []segment.Pos{synced, acked} {
