@@ -89,7 +89,16 @@ type Events struct {
 }
 
 // Failure is an attempt at a record that failed, and what becomes of the record; or of all records, when Offset is -1.
-type Failure = dispatch.Failure
+type Failure struct {
+	Outcome   Outcome
+	Topic     string
+	Storage   int // index of the storage topic
+	Partition int
+	Offset    int64
+	Key       []byte // nil: none
+	Attempt   int    // that failed, from 1
+	Err       error  // of the handler, or the answer of an endpoint
+}
 
 // Outcome is what becomes of a record after a failure.
 type Outcome = dispatch.Outcome
@@ -138,7 +147,7 @@ func (c *Client) consume(ctx context.Context, topicName, groupName string, h con
 		return fmt.Errorf("group %q: Retry.Attempts is %d; expected 0, as Consume tries a record until it succeeds (a subscription gives it up): %w", groupName, o.Retry.Attempts, ErrInvalid)
 	}
 	return c.groups.Consume(ctx, consumer.Member{
-		Topic: topicName, Handlers: h, From: consumer.From(o.From), Assignor: o.Assignor, Transactional: o.Transactional, Failed: o.Failed,
+		Topic: topicName, Handlers: h, From: consumer.From(o.From), Assignor: o.Assignor, Transactional: o.Transactional, Failed: failed(o.Failed),
 		Group: group.Config{
 			Group: groupName, Member: o.Member, Incarnation: o.Incarnation,
 			Weight: o.Weight, Zone: o.Zone, Zones: o.PartitionZones, Static: o.Static, RestartWindow: o.RestartWindow,
@@ -184,4 +193,12 @@ func (m *Message) handle(ctx context.Context, h Handler, r *dispatch.Record) err
 	m.record = r
 	defer func() { m.record = nil }()
 	return h(ctx, m)
+}
+
+// failed passes failures on; nil: nothing wants them.
+func failed(f func(Failure)) func(dispatch.Failure) {
+	if f == nil {
+		return nil
+	}
+	return func(d dispatch.Failure) { f(Failure(d)) }
 }

@@ -51,7 +51,7 @@ type SubscribeOptions struct {
 func (o *SubscribeOptions) delivery() subscription.Options {
 	out := subscription.Options{
 		Life: o.ID, Member: o.Member, Concurrency: o.Concurrency, DrainTimeout: o.DrainTimeout, SessionTTL: o.SessionTTL,
-		HandlerTimeout: o.HandlerTimeout, OrderBy: o.OrderBy, Target: o.Target, Events: group.Events(o.Events), Failed: o.Failed,
+		HandlerTimeout: o.HandlerTimeout, OrderBy: o.OrderBy, Target: o.Target, Events: group.Events(o.Events), Failed: failed(o.Failed),
 	}
 	if o.Filter != nil {
 		out.Filter = func(topicName string, r *dispatch.Record) (bool, error) {

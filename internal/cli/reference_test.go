@@ -5,7 +5,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,18 +28,19 @@ func reference() []byte {
 "ringfence help COMMAND" explains a command and shows examples. Every command has these flags:
 
 `)
-	flags(&page, root.PersistentFlags())
+	told := map[string]string{}
+	flags(&page, root.PersistentFlags(), root.Name(), told)
 	var add func(*cobra.Command)
 	add = func(c *cobra.Command) {
 		if !c.IsAvailableCommand() || c.Name() == "completion" || c.Name() == "help" {
 			return
 		}
 		if !c.HasSubCommands() {
-			fmt.Fprintf(&page, "\n## %s\n\n    %s\n\n%s.\n", c.CommandPath(), strings.TrimSuffix(c.UseLine(), " [flags]"), c.Short)
+			fmt.Fprintf(&page, "\n## %s\n\n%s.\n", strings.TrimSuffix(c.UseLine(), " [flags]"), c.Short)
 			if c.HasAvailableLocalFlags() {
 				page.WriteString("\n")
 			}
-			flags(&page, c.LocalNonPersistentFlags())
+			flags(&page, c.LocalNonPersistentFlags(), c.CommandPath(), told)
 		}
 		for _, sub := range c.Commands() {
 			add(sub)
@@ -47,8 +50,9 @@ func reference() []byte {
 	return page.Bytes()
 }
 
-// flags lists flags, one a line.
-func flags(page *bytes.Buffer, set *pflag.FlagSet) {
+// flags lists flags, one a line. A long line that an earlier command has too is told by the name of that.
+func flags(page *bytes.Buffer, set *pflag.FlagSet, command string, told map[string]string) {
+	same := map[string][]string{}
 	set.VisitAll(func(f *pflag.Flag) {
 		if f.Hidden || f.Name == "help" {
 			return
@@ -64,8 +68,17 @@ func flags(page *bytes.Buffer, set *pflag.FlagSet) {
 		if d := f.DefValue; d != "" && d != "0" && d != "0s" && d != "false" && d != "[]" {
 			usage += " (default " + d + ")"
 		}
-		fmt.Fprintf(page, "- `%s`: %s\n", name, usage)
+		line := fmt.Sprintf("- `%s`: %s\n", name, usage)
+		if first := told[line]; first != "" && len(line) > 60 {
+			same[first] = append(same[first], "`--"+f.Name+"`")
+			return
+		}
+		told[line] = command
+		page.WriteString(line)
 	})
+	for _, first := range slices.Sorted(maps.Keys(same)) {
+		fmt.Fprintf(page, "- %s: as of `%s`\n", strings.Join(same[first], ", "), first)
+	}
 }
 
 func TestReferenceIsUpToDate(t *testing.T) {
