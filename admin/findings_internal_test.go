@@ -1,11 +1,14 @@
 package admin
 
 import (
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/ringfence/ringfence/api"
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/subscription"
 )
 
@@ -147,10 +150,11 @@ func TestCheckJudgesByThresholds(t *testing.T) {
 	d := &api.SubscriptionStatus{Subscription: api.Subscription{Name: "s"}, Group: &api.Group{Lag: 7}}
 	d.Dead.Records, d.Failing, d.Parked.OldestAt = 100, 1, api.TimeOf(time.Now().Add(-time.Hour))
 	broken := &api.SubscriptionStatus{Subscription: api.Subscription{Name: "b"}, Problems: []string{"torn"}}
-	s := survey{now: time.Now(), groups: []api.Group{g}, subs: []*api.SubscriptionStatus{d, broken}}
+	never := &api.SubscriptionStatus{Subscription: api.Subscription{Name: "n", Sets: []api.ShardSet{{ID: "x", Shards: 2, State: "active"}}}} // delivered
+	s := survey{now: time.Now(), groups: []api.Group{g}, subs: []*api.SubscriptionStatus{d, broken, never}}
 	want := map[string]api.CheckState{
 		"lag g": api.CheckWarning, "lag s": api.CheckOK, "lag b": api.CheckUnknown, "age g": api.CheckOK, "age s": api.CheckCritical,
-		"dead-letters s": api.CheckCritical, "owners g": api.CheckOK, "owners s": api.CheckOK,
+		"dead-letters s": api.CheckCritical, "owners g": api.CheckOK, "owners s": api.CheckOK, "owners n": api.CheckCritical,
 	}
 	found := 0
 	for _, m := range s.measures(checks) {
@@ -167,16 +171,61 @@ func TestCheckJudgesByThresholds(t *testing.T) {
 
 func TestCheckCountsUnitsWithWorkAndWithoutAnOwner(t *testing.T) {
 	t.Parallel()
-	g := owned(3)
-	g.Units[0].Phase = api.Orphaned
-	g.Units = append(g.Units, api.Unit{Unit: 1, Phase: api.Orphaned})
-	for _, c := range []struct {
-		paused, parked bool
-		want           int
-	}{{false, false, 1}, {false, true, 2}, {true, true, 0}} {
-		if n := ownerless(&g, c.paused, c.parked); n != c.want {
-			t.Errorf("paused %t, parked %t: %d; expected %d", c.paused, c.parked, n, c.want)
+	for _, phase := range []api.Phase{api.Orphaned, api.Unowned, api.Awaiting} {
+		g := owned(3)
+		g.Units[0].Phase = phase
+		g.Units = append(g.Units, api.Unit{Unit: 1, Phase: phase})
+		for _, c := range []struct {
+			paused, parked bool
+			want           int
+		}{{false, false, 1}, {false, true, 2}, {true, true, 0}} {
+			if n := ownerless(&g, c.paused, c.parked); n != c.want {
+				t.Errorf("%s, paused %t, parked %t: %d; expected %d", phase, c.paused, c.parked, n, c.want)
+			}
 		}
+	}
+}
+
+// What could not be looked at may be worse than a warning.
+func TestCheckTellsTheWorstState(t *testing.T) {
+	t.Parallel()
+	order := []api.CheckState{api.CheckOK, api.CheckWarning, api.CheckUnknown, api.CheckCritical}
+	for i, a := range order {
+		for k, b := range order {
+			if got := worse(a, b); got != order[max(i, k)] {
+				t.Errorf("of %s and %s the worse is %s", a, b, got)
+			}
+		}
+	}
+	s := survey{groups: []api.Group{owned(0)}}
+	if err := s.only([]string{"g", "none"}); !errors.Is(err, fault.NotFound) {
+		t.Errorf("a name that is none: %v; expected ErrNotFound", err)
+	}
+}
+
+// What holds back every record of a key is told, what concerns others is not; and what can't be read is not told as done.
+func TestWhyTellsWhatHoldsBackAKey(t *testing.T) {
+	t.Parallel()
+	var all []api.Finding
+	for _, kind := range []string{
+		api.FoundPaused, api.FoundDead, api.FoundBreaker, api.FoundParked, api.FoundNoMember, api.FoundBehind,
+		api.FoundProblem, api.FoundMember, api.FoundSlow, api.FoundDropped, api.FoundNoOwner,
+	} {
+		all = append(all, api.Finding{Kind: kind})
+	}
+	for owner, want := range map[string]string{
+		"": "paused breaker no-member problem dropped no-owner", "m": "paused breaker no-member problem dropped",
+	} {
+		var kinds []string
+		for _, f := range holding(all, []api.KeyWait{{Records: 1, Owner: owner}}) {
+			kinds = append(kinds, f.Kind)
+		}
+		if got := strings.Join(kinds, " "); got != want {
+			t.Errorf("owner %q: held back by %q; expected %q", owner, got, want)
+		}
+	}
+	if got := stateOf(&api.KeyAnswer{}, errors.New("torn")); got != api.KeyUnknown {
+		t.Errorf("what can't be read is told as %s", got)
 	}
 }
 

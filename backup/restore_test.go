@@ -1,12 +1,16 @@
 package backup_test
 
 import (
+	"archive/tar"
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/backup"
@@ -93,5 +97,57 @@ func TestAnInterruptedBackupOrRestoreLeavesNothing(t *testing.T) {
 		if err != nil || len(inside) > 0 || name == "file" && len(left) > 0 {
 			t.Errorf("an interrupted backup left %v %v, %v", left, inside, err)
 		}
+	}
+}
+
+// A segment that retention dropped while it was copied is in the archive, and not in its manifest: it is not put back.
+// And what is not as the manifest says is refused, be the copy sound otherwise.
+func TestRestoreGoesByTheManifest(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	z, err := zstd.NewWriter(&b)
+	must(t, err)
+	out := tar.NewWriter(z)
+	put := func(name string, content []byte) {
+		must(t, out.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(content)), Mode: 0o600}))
+		_, err := out.Write(content)
+		must(t, err)
+	}
+	dec, err := zstd.NewReader(bytes.NewReader(archived(t)))
+	must(t, err)
+	defer dec.Close()
+	for in := tar.NewReader(dec); ; {
+		head, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		must(t, err)
+		content, err := io.ReadAll(in)
+		must(t, err)
+		if head.Name == "MANIFEST" {
+			put("log/topics/dropped", []byte("meanwhile"))
+		}
+		put(head.Name, content)
+	}
+	must(t, errors.Join(out.Close(), z.Close()))
+	dir, kept := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "kept")
+	_, err = backup.RestoreStream(t.Context(), &b, dir, nil)
+	must(t, err)
+	if _, err := os.Stat(filepath.Join(dir, "log", "topics", "dropped")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("what the manifest does not have is there: %v", err)
+	}
+	must(t, os.Mkdir(kept, 0o700))
+	_, err = backup.Save(t.Context(), backup.Source{Log: dir, Registry: dir}, kept, nil)
+	must(t, err)
+	segments, err := filepath.Glob(filepath.Join(kept, "log", "topics", "*", "*.seg"))
+	if err != nil || len(segments) == 0 {
+		t.Fatalf("the backup has the segments %v, %v", segments, err)
+	}
+	content, err := os.ReadFile(segments[0])
+	must(t, err)
+	content[len(content)/2] ^= 1
+	must(t, os.WriteFile(segments[0], content, 0o600))
+	if _, err := backup.Restore(t.Context(), kept, dir+"2", nil); !errors.Is(err, fault.Corrupt) {
+		t.Errorf("with a flipped bit: %v; expected that it is refused", err)
 	}
 }

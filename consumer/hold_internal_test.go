@@ -29,8 +29,10 @@ func TestSeekLeavesTheHoldOfAPartitionThatHasNotBegun(t *testing.T) {
 	if err := member.Require(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (Layout{}).seek(t.Context(), g, top, SeekEarliest, &SeekOptions{Partitions: []int{0}}, top.Unchanged(), slog.Default()); err != nil {
-		t.Fatal(err)
+	for _, to := range []SeekTarget{SeekLatest, SeekEarliest} {
+		if _, err := (Layout{}).seek(t.Context(), g, top, to, &SeekOptions{Partitions: []int{0}}, top.Unchanged(), slog.Default()); err != nil {
+			t.Fatal(err)
+		}
 	}
 	held, err := HeldBy(t.Context(), top, "g")
 	if err != nil || !slices.Equal(held[0], []int64{0, 4}) {

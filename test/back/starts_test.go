@@ -34,6 +34,20 @@ func starts() []row {
 			w.behind(ringfence.Latest, "g", 10, before)
 			w.judge(0)
 		}},
+		{"GroupFromTheLatestThenGrowth", cold, func(w *world) {
+			w.topic(ringfence.TopicConfig{Partitions: 1})
+			w.put(10)
+			back := w.save()
+			w.latest("g")
+			w.put(10)
+			before := w.eat("g", ringfence.Latest, 10)
+			back()
+			w.add(2) // no group is known that would hold what comes then
+			w.shift()
+			w.put(10)
+			w.behind(ringfence.Latest, "g", 10, before)
+			w.judge(0)
+		}},
 		{"CheckpointBelowRetention", cold, func(w *world) {
 			w.topic(ringfence.TopicConfig{Partitions: 1})
 			w.put(10)
