@@ -45,3 +45,59 @@ func TestAPauseOfOneLifeDoesNotHitTheNext(t *testing.T) {
 		t.Errorf("%+v, %v", d, err)
 	}
 }
+
+// A change that began with one subscription doesn't reach the next of its name, nor does what is known of one endpoint
+// count for another.
+func TestAChangeIsOfOneSubscriptionAndOneEndpoint(t *testing.T) {
+	t.Parallel()
+	log, reg := memlog.New(), memregistry.New()
+	defer log.Close()
+	defer reg.Close()
+	topics := topic.NewCatalog(log, reg, "")
+	if _, err := topics.Ensure(t.Context(), "orders", topic.Config{Partitions: 1}); err != nil {
+		t.Fatal(err)
+	}
+	c := NewCatalog(reg, topics)
+	anew := func() *Document {
+		d, err := c.Ensure(t.Context(), Document{Name: "billing", Topic: "orders", Endpoint: &Endpoint{URL: "http://a.example.com"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	d := anew()
+	if err := c.NoteTaken(t.Context(), "billing", d.Life(), "http://a.example.com"); err != nil {
+		t.Fatal(err)
+	}
+	for url, taken := range map[string]bool{"http://a.example.com": true, "http://b.example.com": false} {
+		got, err := c.Alter(t.Context(), "billing", func(now Document) (Document, error) {
+			now.Endpoint = &Endpoint{URL: url, TimeoutMS: 77}
+			return now, nil
+		})
+		if err != nil || (got.TakenAt != 0) != taken {
+			t.Errorf("altered to %s: %+v, %v; expected that it has taken records: %t", url, got, err, taken)
+		}
+		if _, err := c.Alter(t.Context(), "billing", func(Document) (Document, error) { return *d, nil }); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.NoteTaken(t.Context(), "billing", d.Life(), "http://a.example.com"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	freely := func(context.Context, *Document) error { return nil }
+	again := false
+	_, err := c.change(t.Context(), "billing", func(d *Document) (bool, error) {
+		if !again {
+			again = true
+			if err := c.Delete(t.Context(), "billing", freely, freely); err != nil {
+				t.Fatal(err)
+			}
+			anew()
+		}
+		d.Paused = &Pause{Since: 1}
+		return true, nil
+	})
+	if d, also := c.Get(t.Context(), "billing"); !errors.Is(err, fault.NotFound) || also != nil || d.Paused != nil {
+		t.Errorf("%v; the next subscription of the name is %+v, %v", err, d, also)
+	}
+}

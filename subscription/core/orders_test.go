@@ -103,6 +103,26 @@ func TestOfTwoOrdersTheFirstCounts(t *testing.T) {
 	}
 }
 
+// A list of dead letters may be old: what was delivered again since is another round of the record.
+func TestAnOrderOfAnEarlierRoundTakesNothing(t *testing.T) {
+	t.Parallel()
+	id := ID{Origin: Origin{Offset: 5}}
+	for _, verb := range []Verb{Pass, Discard, Retry} {
+		s := letter(id)
+		s.Read(3, &Record{Kind: Order, Verb: Redrive, IDs: []ID{id}})
+		again := carriedOut(s)[0].(Append).Entries[0].Record
+		s.Read(4, &again)
+		s.Read(5, &Record{Kind: Order, Verb: verb, IDs: []ID{id}})
+		if took := s.Took(5); len(took) > 0 {
+			t.Errorf("verb %d took %v, of which round %d is tried again", verb, took, again.ID.Round)
+		}
+		s.Read(6, &Record{Kind: Order, Verb: verb, IDs: []ID{again.ID}})
+		if took := s.Took(6); len(took) != 1 {
+			t.Errorf("verb %d took %v of the present round", verb, took)
+		}
+	}
+}
+
 // A dead letter is appended once more while an order for it comes. An heir that read the journal from the
 // copy on would not know of the order.
 func TestAnOrderIsNotForgottenByACopyThatIsUnderWay(t *testing.T) {

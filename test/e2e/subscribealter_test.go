@@ -115,6 +115,23 @@ func TestAlteredSubscriptionJudgesByItsNewSettings(t *testing.T) {
 	})
 }
 
+// Also of a record that a member holds in memory.
+func TestAlteredSubscriptionJudgesWhatItHolds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rf := newSubscription(t, admin.SubscriptionConfig{Retry: admin.Retry{Initial: 10 * time.Second, Max: 10 * time.Second, Attempts: 100}, Hold: 2 * time.Hour})
+		var d delivered
+		subscribe(t, rf, "billing", d.handler(func(*ringfence.Message) error { return errors.New("boom") }))
+		produce(t, rf, "orders", 0, 1, 1)
+		time.Sleep(time.Second)
+		alter(t, rf, func(c *admin.SubscriptionConfig) { c.Retry.Attempts = 2 })
+		time.Sleep(time.Minute)
+		if list, err := rf.Admin().ListDeadLetters(t.Context(), "billing", nil); err != nil || len(list) != 1 || list[0].Attempts != 2 {
+			t.Errorf("%+v, %v; expected a dead letter after 2 attempts", list, err)
+		}
+	})
+}
+
 func (d *delivered) tried(value string) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -24,19 +25,25 @@ func TestRetrySubscriptionEndsPauses(t *testing.T) {
 		answer error
 		opts   *admin.RetrySubscriptionOptions
 		parked int
+		order  api.Order
 	}{
-		"parked, all":     {-1, wait(errors.New("boom")), nil, 3},
-		"parked, by key":  {-1, wait(errors.New("boom")), &admin.RetrySubscriptionOptions{Key: []byte("k0")}, 3},
-		"parked, by ID":   {-1, wait(errors.New("boom")), &admin.RetrySubscriptionOptions{IDs: []string{"0.0.0.0"}}, 1},
-		"held, by key":    {2 * time.Hour, wait(errors.New("boom")), &admin.RetrySubscriptionOptions{Key: []byte("k0")}, 0},
-		"circuit is open": {-1, wait(ringfence.Outage(unreached{errors.New("down")})), nil, 0},
+		"parked, all":         {-1, wait(errors.New("boom")), nil, 3, ""},
+		"parked, by key":      {-1, wait(errors.New("boom")), &admin.RetrySubscriptionOptions{Key: []byte("k0")}, 3, ""},
+		"parked, by ID":       {-1, wait(errors.New("boom")), &admin.RetrySubscriptionOptions{IDs: []string{"0.0.0.0"}}, 1, ""},
+		"held, by key":        {2 * time.Hour, wait(errors.New("boom")), &admin.RetrySubscriptionOptions{Key: []byte("k0")}, 0, ""},
+		"held, by a function": {2 * time.Hour, wait(errors.New("boom")), &admin.RetrySubscriptionOptions{Key: []byte("K0")}, 0, api.OrderByFunction},
+		"circuit is open":     {-1, wait(ringfence.Outage(unreached{errors.New("down")})), nil, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				rf := newSubscriptionOf(t, 1, admin.SubscriptionConfig{Retry: admin.Retry{Max: 24 * time.Hour, Attempts: 3}, Hold: c.hold})
+				rf := newSubscriptionOf(t, 1, admin.SubscriptionConfig{Retry: admin.Retry{Max: 24 * time.Hour, Attempts: 3}, Hold: c.hold, Order: c.order})
 				var d delivered
-				subscribe(t, rf, "billing", d.handler(func(*ringfence.Message) error { return c.answer }))
+				opts := &ringfence.SubscribeOptions{}
+				if c.order == api.OrderByFunction {
+					opts.OrderBy = bytes.ToUpper
+				}
+				subscribeWith(t, rf, "billing", d.handler(func(*ringfence.Message) error { return c.answer }), opts)
 				produce(t, rf, "orders", 0, 3, 1)
 				time.Sleep(10 * time.Second)
 				d.cure()
