@@ -84,6 +84,9 @@ func TestAChangeIsOfOneSubscriptionAndOneEndpoint(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if d, err := c.Pause(t.Context(), "billing", "", "401", ByEndpoint, true); err != nil || d.Paused != nil {
+		t.Errorf("an endpoint that has taken records pauses the subscription: %+v, %v", d, err)
+	}
 	freely := func(context.Context, *Document) error { return nil }
 	again := false
 	_, err := c.change(t.Context(), "billing", func(d *Document) (bool, error) {

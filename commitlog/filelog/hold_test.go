@@ -216,13 +216,13 @@ func TestAHoldThatIsNewOrLowerIsDurable(t *testing.T) {
 		if err := s.hold("group", []int64{-1, -1}); err != nil {
 			t.Fatal(err)
 		}
-		for _, o := range []int64{20, 40, 50, 10} {
-			if err := s.hold("g", []int64{o, -1}); err != nil {
+		for _, o := range [][]int64{{20, -1}, {40, -1}, {50, -1}, {10, -1}, {20, 7}} { // at last in the other partition, too
+			if err := s.hold("g", o); err != nil {
 				t.Fatal(err)
 			}
 			after := storeOf(t, mem.Crash(), Config{SegmentBytes: MinSegmentBytes})
-			if got, err := after.holds(); err != nil || got[0] < 0 || got[0] > o {
-				t.Errorf("seed %d: held from %d, and after a power loss from %v, %v", seed, o, got, err)
+			if got, err := after.holds(); err != nil || got[0] < 0 || got[0] > o[0] || o[1] >= 0 && (got[1] < 0 || got[1] > o[1]) {
+				t.Errorf("seed %d: held from %v, and after a power loss from %v, %v", seed, o, got, err)
 			}
 		}
 	}
