@@ -9,8 +9,12 @@ import (
 	"github.com/ringfence/ringfence/internal/spell"
 )
 
-// behindAfter is how long the oldest record of a group with living owners may wait before that is a finding.
-const behindAfter = 10 * time.Minute
+const (
+	// behindAfter is how long the oldest record of a group with living owners may wait before that is a finding.
+	behindAfter = 10 * time.Minute
+	// failingAfter is how long a record may fail before that is one.
+	failingAfter = 30 * time.Second
+)
 
 func topicFindings(t *api.TopicSummary) (all []api.Finding) {
 	f := api.Finding{What: "topic", Name: t.Name}
@@ -107,10 +111,30 @@ func (s *survey) ofOwners(of *subject, g *api.Group) []api.Finding {
 		}
 		return []api.Finding{s.finding(of, api.Critical, api.FoundNoOwner, s.ago(oldest), "ringfence group describe "+g.Name, "records wait in %s without a living owner: %s", part, why)}
 	}
-	if g.OldestMS >= behindAfter.Milliseconds() {
-		return []api.Finding{s.finding(of, api.Warning, api.FoundBehind, since, "ringfence top "+g.Name, "%s, although each has an owner", waits(g))}
+	describe := "ringfence group describe " + g.Name
+	if f := g.Failing; f != nil && s.now.Sub(f.Since.Time()) >= failingAfter {
+		return []api.Finding{s.finding(of, api.Warning, api.FoundFailing, f.Since, describe, "the handler of %s has failed %s at offset %d of %s%s, and those of its key wait: %q; %s in all",
+			f.Member, spell.Plural(int64(f.Attempts), "time"), f.Offset, place(api.Position{Storage: f.Storage, Partition: f.Partition}), ofKey(f), f.Why, waits(g))}
 	}
-	return nil
+	if g.OldestMS < behindAfter.Milliseconds() {
+		return nil
+	}
+	if part := partitionsOf(g, s.standsStill); part != "" {
+		return []api.Finding{s.finding(of, api.Warning, api.FoundBehind, since, describe, "%s, and %s stands still: its owner lives, and has stored no progress for %s; a handler may hang", waits(g), part, behindAfter)}
+	}
+	return []api.Finding{s.finding(of, api.Warning, api.FoundBehind, since, "ringfence top "+g.Name, "%s, although each has an owner, and all of these move on: more members or a faster handler help", waits(g))}
+}
+
+func ofKey(f *api.FailingRecord) string {
+	if f.Key == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (key %q)", f.Key)
+}
+
+// standsStill reports whether the owner of a unit lives, and does not move.
+func (s *survey) standsStill(u *api.Unit) bool {
+	return u.Alive && u.OldestMS >= behindAfter.Milliseconds() && (u.StoredAt == "" || s.now.Sub(u.StoredAt.Time()) >= behindAfter)
 }
 
 // ofUnits says what is damaged or gone at checkpoints, and which members can't be read.

@@ -39,7 +39,16 @@ func TestStatusFindsWhatIsWrongWithAGroup(t *testing.T) {
 		"damaged":                      {func(g *api.Group) { g.Units[0].Positions[0].Damaged = "torn" }, api.FoundDamage, api.Critical, "ringfence group seek g --to WHERE --partition 0"},
 		"dropped":                      {func(g *api.Group) { g.Units[0].Positions[0].First, g.Units[0].Positions[0].Dropped = 9, 4 }, api.FoundDropped, api.Critical, "ringfence group seek g --to 9 --partition 0"},
 		"other version":                {func(g *api.Group) { g.Members[0].Unreadable = true }, api.FoundMember, api.Warning, ""},
-		"long behind":                  {func(g *api.Group) { g.OldestMS = behindAfter.Milliseconds() }, api.FoundBehind, api.Warning, "ringfence top g"},
+		"failing": {func(g *api.Group) {
+			g.Failing = &api.FailingRecord{Offset: 5, Attempts: 9, Since: api.TimeOf(time.Now().Add(-time.Minute)), Why: "no card"}
+			g.OldestMS = behindAfter.Milliseconds() // which that explains
+		}, api.FoundFailing, api.Warning, "ringfence group describe g"},
+		"failing since now": {func(g *api.Group) { g.Failing = &api.FailingRecord{Attempts: 1, Since: api.TimeOf(time.Now())} }, "", "", ""},
+		"stands still": {func(g *api.Group) {
+			g.OldestMS, g.Units[0].OldestMS = behindAfter.Milliseconds(), behindAfter.Milliseconds()
+			g.Units[0].StoredAt = api.TimeOf(time.Now().Add(-behindAfter))
+		}, api.FoundBehind, api.Warning, "ringfence group describe g"},
+		"long behind": {func(g *api.Group) { g.OldestMS = behindAfter.Milliseconds() }, api.FoundBehind, api.Warning, "ringfence top g"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -44,8 +44,8 @@ func (c *Client) keyOfGroup(ctx context.Context, s *survey, a *api.KeyAnswer, g 
 	a.Waiting, err = c.subs.WaitsOf(ctx, g.Name, key)
 	a.Holding = holding(s.ofGroup(g), a.Waiting)
 	for _, w := range a.Waiting {
-		if w.Records > 0 && w.Owner != "" && len(a.Holding) == 0 {
-			a.Unknown = append(a.Unknown, fmt.Sprintf("whether offset %d of partition %d has failed: a group stores no attempts, the log of %s tells them", w.Offset, w.Partition, w.Owner))
+		if w.Records > 0 && w.Owner != "" && w.Held == nil && len(a.Holding) == 0 {
+			a.Unknown = append(a.Unknown, fmt.Sprintf("whether offset %d of partition %d has failed: its owner stores the record alone that has failed for the longest, the log of %s tells all", w.Offset, w.Partition, w.Owner))
 		}
 	}
 	return err
@@ -90,7 +90,7 @@ func holding(all []api.Finding, waits []api.KeyWait) []api.Finding {
 	out := []api.Finding{}
 	for _, f := range all {
 		switch f.Kind {
-		case api.FoundDead, api.FoundParked, api.FoundBehind, api.FoundMember, api.FoundSlow:
+		case api.FoundDead, api.FoundParked, api.FoundBehind, api.FoundMember, api.FoundSlow, api.FoundFailing:
 			continue
 		case api.FoundNoOwner:
 			if owned {

@@ -65,4 +65,5 @@ type DeadLetterOrder struct {
 	Order        string `json:"order"` // redrive, skip, discard, edit or retry
 	Records      int    `json:"records"`
 	DryRun       bool   `json:"dry_run,omitempty"`
+	Waits        bool   `json:"waits,omitempty"` // no member is there to carry it out
 }

@@ -46,4 +46,5 @@ const (
 	FoundProblem    = "problem"     // something could not be looked at
 	FoundMember     = "member"      // the entry of a member can't be read
 	FoundSlow       = "slow"        // deliveries are slowed down, as most are refused
+	FoundFailing    = "failing"     // a handler fails at a record again and again, and those of its key wait
 )

@@ -18,6 +18,8 @@ type Group struct {
 	Later      int64      `json:"later,omitempty"`   // of them in storage topics that the group of a subscription does not read yet
 	OldestMS   int64      `json:"oldest_ms"`         // age of the oldest record that is not processed; 0: none; DescribeGroup only
 	Damaged    string     `json:"damaged,omitempty"` // why the group can't be read; then only the name is known
+
+	Failing *FailingRecord `json:"failing,omitempty"` // that has failed for the longest; nil: none fails, or owners don't store it; DescribeGroup only
 }
 
 // Member describes a live member of a group.
@@ -57,7 +59,8 @@ type Unit struct {
 	Dropped    int64       `json:"dropped,omitempty"` // records that retention took before they were processed
 	OldestMS   int64       `json:"oldest_ms"`         // age of the oldest record that is not processed; 0: none
 	Paused     bool        `json:"paused,omitempty"`
-	Deliveries *Deliveries `json:"deliveries,omitempty"` // of a shard, as its owner stored it; nil: no owner, or nothing stored
+	StoredAt   Time        `json:"stored_at,omitempty"`  // when its progress was stored last; "": never
+	Deliveries *Deliveries `json:"deliveries,omitempty"` // as its owner stored it; nil: no owner, or nothing stored
 }
 
 // Phase is what is going on with a unit.

@@ -46,7 +46,8 @@ type KeyWait struct {
 
 // HeldRecord is a failing record that an owner holds in memory.
 type HeldRecord struct {
-	Attempts int  `json:"attempts"`
-	Since    Time `json:"since"`
-	Due      Time `json:"due"` // the next attempt
+	Attempts int    `json:"attempts"`
+	Since    Time   `json:"since"`
+	Due      Time   `json:"due"`              // the next attempt
+	Answer   string `json:"answer,omitempty"` // the last error; "": its owner does not store that
 }

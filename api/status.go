@@ -12,7 +12,7 @@ type SubscriptionStatus struct {
 	Problems []string `json:"problems,omitempty"`
 }
 
-// Deliveries is what the owner of a shard stores about its deliveries, with its progress.
+// Deliveries is what the owner of a unit stores about its deliveries, with its progress. All but Failing is of a shard.
 type Deliveries struct {
 	At       Time          `json:"at"`
 	HeldBack *HeldBack     `json:"held_back,omitempty"` // nil: the breaker is closed
@@ -20,6 +20,21 @@ type Deliveries struct {
 	Rate     float64       `json:"rate,omitempty"`      // attempts a second that the shard has begun lately; where there are limits
 	Running  int           `json:"running,omitempty"`   // attempts of the shard under way; where there are limits
 	Endpoint *EndpointPart `json:"endpoint,omitempty"`  // nil: the endpoint has no limits in this process
+
+	Failing *FailingRecord `json:"failing,omitempty"` // of a group without a subscription: the record that has failed for the longest; nil: none does
+}
+
+// FailingRecord is a record whose handler fails again and again. Those of its key wait.
+type FailingRecord struct {
+	Storage   int    `json:"storage"`
+	Partition int    `json:"partition"`
+	Offset    int64  `json:"offset"`
+	Key       string `json:"key,omitempty"` // cut, and quoted where it is no text; "": none
+	Attempts  int    `json:"attempts"`
+	Since     Time   `json:"since"`
+	Due       Time   `json:"due"` // the next attempt
+	Why       string `json:"why"` // the last error
+	Member    string `json:"member"`
 }
 
 // HeldBack says why a shard delivers one record at a time.

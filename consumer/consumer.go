@@ -48,8 +48,8 @@ type Inner struct {
 	OnHeld  func(context.Context, *dispatch.Record, dispatch.Held) error // nil: failing records are tried for ever
 	// Journal returns from where a start at these positions needs a journal; nil: there is none.
 	Journal func([]protocol.Position) int64
-	// Deliveries returns the stats to store for people; the same pointer while there is nothing new. nil: there
-	// are none.
+	// Deliveries returns what to store for people; the same pointer while there is nothing new. nil: which record
+	// fails.
 	Deliveries func() *protocol.Deliveries
 	Began      func(*dispatch.Engine) // called with the engine, before that runs; nil: not called
 	Start      []protocol.Position    // where it begins; nil: at its checkpoint

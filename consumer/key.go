@@ -94,7 +94,7 @@ func waitOf(ctx context.Context, t *topic.Topic, storage, partition int, s *grou
 			return w, err
 		}
 		for i := range recs {
-			look(&w, &recs[i], pos, key)
+			look(&w, &recs[i], s, pos, key)
 		}
 		looked += len(recs)
 		if next <= at {
@@ -106,7 +106,7 @@ func waitOf(ctx context.Context, t *topic.Topic, storage, partition int, s *grou
 }
 
 // look counts a record: one of the key that is not finished, or one before the first of those.
-func look(w *api.KeyWait, r *commitlog.Record, pos *protocol.Position, key []byte) {
+func look(w *api.KeyWait, r *commitlog.Record, s *group.Status, pos *protocol.Position, key []byte) {
 	if pos != nil {
 		for _, done := range pos.Done {
 			if r.Offset >= done[0] && r.Offset < done[1] {
@@ -124,6 +124,10 @@ func look(w *api.KeyWait, r *commitlog.Record, pos *protocol.Position, key []byt
 		return
 	}
 	w.Offset, w.ProducedAt = r.Offset, api.Millis(r.Timestamp)
+	if d := s.Told(); d != nil && d.Failing != nil && d.Failing.Storage == w.Storage && d.Failing.Partition == w.Partition && d.Failing.Offset == r.Offset {
+		f := d.Failing
+		w.Held = &api.HeldRecord{Attempts: f.Attempts, Since: api.Millis(f.Since), Due: api.Millis(f.Due), Answer: f.Why}
+	}
 	if pos == nil {
 		return
 	}

@@ -20,10 +20,10 @@ type progressOf struct {
 	final   atomic.Bool                     // the engine drains: every finished range counts
 	journal func([]protocol.Position) int64 // of a subscription: from where its journal is needed; nil: none
 
-	deliveries func() *protocol.Deliveries // of a subscription: the stats for people
+	deliveries func() *protocol.Deliveries // what is told to people
 
 	mu   sync.Mutex     // over each answer: the worker's end may ask while the group does
-	last group.Progress // with a journal: what was told last
+	last group.Progress // what was told last
 }
 
 func (p *progressOf) now() group.Progress {
@@ -37,7 +37,7 @@ func (p *progressOf) now() group.Progress {
 		return p.told(p.engine.Final(), running)
 	}
 	if v := p.engine.Version(); v == p.version.Load() {
-		return p.onlyJournal(running)
+		return p.onlyTold(running)
 	}
 	got := p.engine.Progress()
 	p.version.Store(got.Version)
@@ -47,20 +47,25 @@ func (p *progressOf) now() group.Progress {
 // told is what the group stores: the place of the journal belongs to just these positions.
 func (p *progressOf) told(got dispatch.Progress, running time.Time) group.Progress {
 	out := group.Progress{Positions: got.Positions, Oldest: running}
-	if p.journal != nil && len(got.Positions) > 0 {
-		out.From, out.Deliveries = p.journal(got.Positions), p.deliveries()
+	if len(got.Positions) > 0 {
+		out.From, out.Deliveries = p.from(got.Positions), p.deliveries()
 		p.last = out
 	}
 	return out
 }
 
-// onlyJournal is for an engine without progress: the place from which its journal is needed may have moved all
-// the same, or the stats changed.
-func (p *progressOf) onlyJournal(running time.Time) group.Progress {
-	out := group.Progress{Oldest: running}
+// from is where the journal is needed from by a start at these positions; 0: there is none.
+func (p *progressOf) from(at []protocol.Position) int64 {
 	if p.journal == nil {
-		return out
+		return 0
 	}
+	return p.journal(at)
+}
+
+// onlyTold is for an engine without progress: the place from which its journal is needed may have moved all the same,
+// or what is told to people changed.
+func (p *progressOf) onlyTold(running time.Time) group.Progress {
+	out := group.Progress{Oldest: running}
 	at, told := p.last.Positions, p.deliveries()
 	if at == nil {
 		at = p.start
@@ -71,9 +76,34 @@ func (p *progressOf) onlyJournal(running time.Time) group.Progress {
 	if len(at) == 0 {
 		return out
 	}
-	if from := p.journal(at); from != p.last.From || told != p.last.Deliveries {
+	if from := p.from(at); from != p.last.From || told != p.last.Deliveries {
 		out.Positions, out.From, out.Deliveries = slices.Clone(at), from, told
 		p.last = out
 	}
 	return out
+}
+
+// failing tells which record of a group fails for the longest, at most once in tellEvery. Its caller holds a lock.
+type failing struct {
+	engine *dispatch.Engine
+	looked time.Time
+	last   *protocol.Deliveries
+}
+
+const tellEvery = time.Second
+
+func (f *failing) deliveries() *protocol.Deliveries {
+	now := time.Now()
+	if now.Sub(f.looked) < tellEvery {
+		return f.last
+	}
+	f.looked = now
+	told := &protocol.Deliveries{At: now.UnixMilli(), Failing: f.engine.Failing()}
+	switch {
+	case told.Failing == nil:
+		f.last = nil
+	case f.last == nil || !told.Same(f.last):
+		f.last = told
+	}
+	return f.last
 }

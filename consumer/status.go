@@ -50,6 +50,9 @@ func (l Layout) Describe(ctx context.Context, reg *registry.Registry, name strin
 		info.Lag += u.Lag
 		info.Dropped += u.Dropped
 		info.OldestMS = max(info.OldestMS, u.OldestMS)
+		if d := u.Deliveries; d != nil && d.Failing != nil && (info.Failing == nil || d.Failing.Since < info.Failing.Since) {
+			info.Failing = d.Failing
+		}
 	}
 	tellWaiting(layout, info.Units)
 	return info, nil
@@ -134,6 +137,12 @@ func unitInfo(ctx context.Context, t *topic.Topic, name string, inputs []group.U
 		info.Target = s.Target
 	}
 	info.Deliveries = deliveries(s.Told())
+	if info.Deliveries != nil && info.Deliveries.Failing != nil {
+		info.Deliveries.Failing.Member = info.Owner
+	}
+	if c := s.Checkpoint; c != nil {
+		info.StoredAt = api.Millis(c.Updated)
+	}
 	for _, in := range inputs {
 		if err := measure(ctx, t, name, in, &s.Unit, &info, now); err != nil {
 			return info, err
@@ -228,6 +237,11 @@ func deliveries(d *protocol.Deliveries) *api.Deliveries {
 		return nil
 	}
 	out := &api.Deliveries{At: api.Millis(d.At), Backoff: d.Eased, Rate: d.Rate, Running: d.Running, Endpoint: (*api.EndpointPart)(d.Endpoint)}
+	if f := d.Failing; f != nil {
+		out.Failing = &api.FailingRecord{
+			Storage: f.Storage, Partition: f.Partition, Offset: f.Offset, Key: f.Key, Attempts: f.Attempts, Since: api.Millis(f.Since), Due: api.Millis(f.Due), Why: f.Why,
+		}
+	}
 	if h := d.HeldBack; h != nil {
 		out.HeldBack = &api.HeldBack{Since: api.Millis(h.Since), Why: h.Why, Next: api.Millis(h.Next)}
 	}

@@ -99,6 +99,9 @@ func (w *unitWorker) engine(ctx context.Context, u *group.Unit, in []dispatch.In
 		inner.Began(engine)
 	}
 	progress := &progressOf{engine: engine, start: start, silent: w.Transactional, journal: inner.Journal, deliveries: inner.Deliveries}
+	if progress.deliveries == nil {
+		progress.deliveries = (&failing{engine: engine}).deliveries
+	}
 	ctx, lost := context.WithCancelCause(ctx)
 	defer lost(nil)
 	settle, err := w.settling(in, inner.Writes, u.Advanced, lost)

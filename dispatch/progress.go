@@ -80,3 +80,28 @@ func (e *Engine) Longest() (began time.Time) {
 	}
 	return began
 }
+
+// Failing is the record that has failed for the longest; nil: none does.
+func (e *Engine) Failing() *protocol.FailingRecord {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var worst *node
+	for _, in := range e.inputs {
+		for n, left := in.tracker.head, in.tracker.failing; n != nil && left > 0; n = n.next {
+			if n.fail == nil {
+				continue
+			}
+			left--
+			if n.fail.attempts > 0 && (worst == nil || n.fail.since.Before(worst.fail.since)) {
+				worst = n
+			}
+		}
+	}
+	if worst == nil {
+		return nil
+	}
+	r := &worst.rec
+	return &protocol.FailingRecord{
+		Storage: r.Storage, Partition: r.Partition, Key: shownKey(r.Key), Why: cut(worst.fail.err.Error(), protocol.MaxWhyBytes-len("…")), Failing: worst.fail.stored(r.Offset),
+	}
+}

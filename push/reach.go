@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/subscription/shard"
 )
 
 // A process may be the only one that can't reach an endpoint: its --allow-net does not have the address, its host has no
@@ -81,6 +83,52 @@ func (s *server) membership(ctx context.Context, d *api.Subscription, e *Endpoin
 		return why
 	}
 	return err
+}
+
+// unableError says that this process can deliver nothing to an endpoint: its --allow-net lacks the address in the URL, or a
+// file with a secret can't be used.
+type unableError struct{ error }
+
+// Unwrap serves errors.Is.
+func (e unableError) Unwrap() error { return e.error }
+
+// Outage and Unreached serve the circuit: no record is at fault.
+func (unableError) Outage() bool { return true }
+
+// Unreached serves IsUnreached.
+func (unableError) Unreached() bool { return true }
+
+// standIn is a member that delivers nothing, as long as no other process is one: so the shards have an owner, whose
+// checkpoints tell all hosts why they stand still. It leaves when another member is there, and when it can deliver.
+func (s *server) standIn(ctx context.Context, d *api.Subscription, why unableError) {
+	if n, err := s.members(ctx, d); n > 0 || err != nil && !errors.Is(err, ringfence.ErrNotFound) {
+		return
+	}
+	ctx, leave := context.WithCancel(ctx)
+	defer leave()
+	var watching sync.WaitGroup
+	watching.Go(func() { // joined below
+		defer leave()
+		for ctx.Err() == nil {
+			pause(ctx, reachAgain+rand.N(reachAgain)) // of several, one leaves first
+			if n, err := s.members(ctx, d); err == nil && n > 1 {
+				return
+			}
+			if e, err := s.endpoint(d); err == nil {
+				e.Close()
+				return
+			}
+		}
+	})
+	why.error = errors.New(strings.TrimSuffix(why.Error(), ": "+fault.Invalid.Error()))
+	opts := s.opts.Subscribe
+	opts.Target, opts.ID = shard.Refuse(why), d.ID
+	err := s.rf.Subscribe(ctx, d.Name, func(context.Context, *ringfence.Message) error { return why }, &opts)
+	if err != nil && ctx.Err() == nil {
+		s.opts.Config.Logger.Warn("this process could not take the shards of a subscription that it can't deliver", "subscription", d.Name, "error", err)
+	}
+	leave()
+	watching.Wait()
 }
 
 // members counts the live members of a subscription.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/admin"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/push"
 )
 
@@ -68,4 +69,35 @@ func TestADaemonThatCantReachTheEndpointLeavesItToAnother(t *testing.T) {
 	}
 	stop()
 	eventually(t, "the one that can't, alone again", func() bool { return members() == 1 })
+}
+
+// The endpoint's address is one that no daemon's own policy allows: the last one there is owns the shards, and all hosts
+// see why they stand still, with no record and with some. It leaves them to one that may deliver.
+func TestADaemonThatRefusesTheEndpointTellsWhy(t *testing.T) {
+	t.Parallel()
+	rf := client(t)
+	must(t, rf.EnsureTopic(t.Context(), "payments", ringfence.TopicConfig{Partitions: 2}))
+	var in inbox
+	subscribed(t, rf, "billing", receiver(t, in.ServeHTTP))
+	runs(t, func(ctx context.Context) error { return push.Serve(ctx, rf, nil) })
+	open := func() *api.Breaker {
+		s, err := rf.Admin().DescribeSubscription(t.Context(), "billing")
+		must(t, err)
+		if s.Breaker == nil || len(s.Breaker.Open) != 1 || len(s.Breaker.Open[0].Shards) != 2 || s.Dead.Records+s.Parked.Records > 0 {
+			return nil
+		}
+		return s.Breaker
+	}
+	eventually(t, "an owner that tells", func() bool { return open() != nil })
+	produce(t, rf, "payments", "k", "1")
+	if why := open(); why == nil || !strings.Contains(why.Open[0].Why, "is loopback, and nothing is sent there unless --allow-net has it") {
+		t.Errorf("it tells %+v", why)
+	}
+	st, err := rf.Admin().Status(t.Context())
+	must(t, err)
+	if len(st.Findings) != 1 || st.Findings[0].Kind != api.FoundBreaker || !strings.Contains(st.Findings[0].Cause, "--allow-net") {
+		t.Errorf("status: %+v", st.Findings)
+	}
+	daemon(t, rf)
+	eventually(t, "the record", func() bool { return len(in.has("billing/k")) == 1 })
 }

@@ -276,13 +276,17 @@ func (s *server) deliver(ctx context.Context, d *api.Subscription) {
 		case <-ctx.Done():
 		case <-time.After(pause):
 		}
+		var unable unableError
+		if errors.As(err, &unable) {
+			s.standIn(ctx, d, unable)
+		}
 	}
 }
 
 func (s *server) subscribe(ctx context.Context, d *api.Subscription) error {
 	e, err := s.endpoint(d)
 	if err != nil {
-		return err
+		return unableError{err}
 	}
 	defer e.Close()
 	for {

@@ -9,6 +9,7 @@ import (
 	"github.com/ringfence/ringfence/consumer"
 	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/spell"
 )
 
 // Deleting a subscription with its groups. The order matters: members end first, as the definition is marked;
@@ -153,17 +154,14 @@ func (c *Subscriptions) deletable(ctx context.Context, d *Document, force bool) 
 			return fmt.Errorf("subscription %q has live members (%d, %q among them); stop them first, or let --force (Force in Go) end them: %w", d.Name, len(g.Members), g.Members[0].ID, fault.Conflict)
 		}
 	}
-	j, err := c.journals(ctx, d.Name)
-	n := 0
-	if err == nil {
-		n, err = j.parkedRecords(ctx)
-	}
+	b, err := c.Backlog(ctx, d.Name)
 	switch {
 	case errors.Is(err, fault.NotFound): // it is half made
 	case err != nil:
 		return fmt.Errorf("what subscription %q has parked is unknown; --force (Force in Go) deletes it all the same: %w", d.Name, err)
-	case n > 0:
-		return fmt.Errorf("subscription %q has %d parked records and dead letters, which would never be delivered; --force (Force in Go) drops them: %w", d.Name, n, fault.Conflict)
+	case b.Parked.Records+b.Dead.Records > 0:
+		return fmt.Errorf("subscription %q has %s and %s, which would never be delivered; --force (Force in Go) drops them: %w",
+			d.Name, spell.Plural(int64(b.Parked.Records), "parked record"), spell.Plural(int64(b.Dead.Records), "dead letter"), fault.Conflict)
 	}
 	return nil
 }

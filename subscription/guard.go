@@ -29,7 +29,7 @@ func (c *Subscriptions) GuardGroup(ctx context.Context, group string) error {
 	case err != nil:
 		return err
 	}
-	return fmt.Errorf("group %q belongs to subscription %q, and has parked records that it knows nothing of; it can't be moved, paused or deleted by itself; \"ringfence subscription reset %s\" (ResetSubscription in Go) sends it to other records, \"subscription pause\" (Pause) holds it back, \"subscription delete\" (DeleteSubscription) removes it: %w", group, name, name, fault.Conflict)
+	return fmt.Errorf("group %q belongs to subscription %q, and has parked records that it knows nothing of; it can't be moved, paused or deleted by itself; \"ringfence subscription reset %s\" (ResetSubscription in Go) sends it to other records, \"subscription pause\" holds it back, \"subscription delete\" removes it: %w", group, name, name, fault.Conflict)
 }
 
 // CheckGroupName is fault.Invalid for a name that subscriptions' groups have.

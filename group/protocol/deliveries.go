@@ -5,8 +5,8 @@ import (
 	"reflect"
 )
 
-// Deliveries is the delivery stats of a subscription's shard, for people: nothing is decided by it. It is true of
-// the epoch of its checkpoint alone. Times are in Unix milliseconds.
+// Deliveries is what the owner of a unit tells of its deliveries, for people: nothing is decided by it. It is true of
+// the epoch of its checkpoint alone. Times are in Unix milliseconds. All but Failing is of a subscription's shard.
 type Deliveries struct {
 	At       int64         `json:"at"`                  // when it was so
 	HeldBack *HeldBack     `json:"held_back,omitempty"` // nil: the breaker is closed
@@ -14,6 +14,17 @@ type Deliveries struct {
 	Rate     float64       `json:"rate,omitempty"`      // attempts a second that the shard has begun lately; only where there are limits
 	Running  int           `json:"running,omitempty"`   // attempts of the shard under way; only where there are limits
 	Endpoint *EndpointPart `json:"endpoint,omitempty"`  // nil: its endpoint has no limits in the process
+
+	Failing *FailingRecord `json:"failing,omitempty"` // of a group without a subscription: the record that has failed for the longest; nil: none does
+}
+
+// FailingRecord is a record whose handler fails: those of its key wait.
+type FailingRecord struct {
+	Storage   int    `json:"storage"`
+	Partition int    `json:"partition"`
+	Key       string `json:"key,omitempty"` // as it is shown; "": none
+	Why       string `json:"why"`           // what the handler said last; at most MaxWhyBytes
+	Failing
 }
 
 // HeldBack says why a shard delivers, for now, only one record at a time.

@@ -149,5 +149,5 @@ type Checkpoint struct {
 	Member    string     `json:"member"`         // that owner, informative
 	Updated   int64      `json:"updated"`
 
-	Deliveries *Deliveries `json:"deliveries,omitempty"` // of a subscription: for people, and nil where there is nothing to tell
+	Deliveries *Deliveries `json:"deliveries,omitempty"` // for people, and nil where there is nothing to tell
 }

@@ -220,7 +220,7 @@ never asks.`
 		if err != nil {
 			return err
 		}
-		err = emit(a, api.DeadLetterOrder{Subscription: args[0], Order: verb, Records: n, DryRun: dry}, orderLine)
+		err = emit(a, ordered(ctx, rf.Admin(), api.DeadLetterOrder{Subscription: args[0], Order: verb, Records: n, DryRun: dry}), orderLine)
 		if dry {
 			return err
 		}
@@ -229,10 +229,22 @@ never asks.`
 	return cmd
 }
 
+// ordered notes whether an order waits for a member.
+func ordered(ctx context.Context, c *admin.Client, o api.DeadLetterOrder) api.DeadLetterOrder {
+	if d, err := c.GetSubscription(ctx, o.Subscription); err == nil && o.Records > 0 && !o.DryRun {
+		g, err := c.DescribeGroup(ctx, d.Group())
+		o.Waits = errors.Is(err, fault.NotFound) || err == nil && len(g.Members) == 0
+	}
+	return o
+}
+
 func orderLine(r *report, o api.DeadLetterOrder) {
 	end := ""
-	if o.DryRun {
+	switch {
+	case o.DryRun:
 		end = ", if it were not a dry run"
+	case o.Waits:
+		end = "; no process delivers subscription " + o.Subscription + " now, and the order waits for one"
 	}
 	r.line("%s: %s%s", o.Order, plural(o.Records, "record"), end)
 }
@@ -259,7 +271,7 @@ which dead letter it was. The topic keeps the record as it is.`,
 		if err != nil {
 			return err
 		}
-		err = emit(a, api.DeadLetterOrder{Subscription: args[0], Order: "edit", Records: 1}, orderLine)
+		err = emit(a, ordered(ctx, rf.Admin(), api.DeadLetterOrder{Subscription: args[0], Order: "edit", Records: 1}), orderLine)
 		return errors.Join(err, c.carriedOut(ctx, rf, args[0], &admin.DeadLetterOptions{IDs: args[1:]}))
 	})
 	return cmd

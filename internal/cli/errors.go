@@ -15,7 +15,7 @@ import (
 func (a *app) printError(err error) {
 	lines := strings.Split(err.Error(), "\n") // as errors.Join puts them together
 	for i, l := range lines {
-		lines[i] = strings.TrimSuffix(a.shown(l), ": "+fault.Invalid.Error()) // the message says it better
+		lines[i] = strings.TrimSuffix(a.shown(inGo.ReplaceAllString(l, "")), ": "+fault.Invalid.Error()) // the message says it better
 		if fault.ExitCode(err) == fault.ExitTimeout {
 			lines[i] = strings.TrimSuffix(lines[i], ": "+context.DeadlineExceeded.Error()) // so does "after 5s"
 		}
@@ -29,6 +29,9 @@ func (a *app) printError(err error) {
 		fmt.Fprintf(a.stderr, "ringfence: %d mistakes:\n  - %s\n", len(lines), strings.Join(lines, "\n  - "))
 	}
 }
+
+// inGo is what a message says for a program in place of a command line.
+var inGo = regexp.MustCompile(` \([A-Za-z.]+ in Go\)`)
 
 // shown is a piece of a message on one line, without the passwords of URLs that stand in it.
 func (a *app) shown(text string) string { return a.stderr.Line(storeurl.RedactAll(text)) }

@@ -33,8 +33,16 @@ func unreadableDocument(err error) bool {
 
 func groupTable(r *report, groups []api.Group) {
 	tableOf(r, []string{"GROUP", "TOPIC", "MEMBERS", "LAG", "OLDEST", "STATE"}, groups, func(g api.Group) []cell {
-		return []cell{left(g.Name), left(g.Topic), number(len(g.Members)), number(g.Lag), age(g.OldestMS), warnIf(g.State != "running", left(g.State))}
+		return []cell{left(g.Name), left(g.Topic), number(len(g.Members)), number(g.Lag), age(g.OldestMS), warnIf(groupState(&g) != "running", left(groupState(&g)))}
 	})
+}
+
+// groupState is what is going on with a group, in a word or two.
+func groupState(g *api.Group) string {
+	if g.State == "running" && g.Failing != nil {
+		return "failing: " + g.Failing.Why
+	}
+	return g.State
 }
 
 func (a *app) groupDescribe() *cobra.Command {
@@ -126,6 +134,14 @@ func describeGroup(r *report, g api.Group) {
 		lag += ", the oldest has waited for " + ageText(g.OldestMS)
 	}
 	r.line("lag         %s", lag)
+	if f := g.Failing; f != nil {
+		key := ""
+		if f.Key != "" {
+			key = fmt.Sprintf(", key %q", f.Key)
+		}
+		r.line("failing     %s", r.paint(yellow, fmt.Sprintf("offset %d of partition %s%s: %s by %s since %s, next %s: %q",
+			f.Offset, partitionName(f.Storage, f.Partition), key, plural(f.Attempts, "attempt"), f.Member, f.Since, f.Due, f.Why)))
+	}
 	if g.Dropped > 0 {
 		r.line("dropped     %s", r.paint(red, plural(g.Dropped, "record")+" that retention took before the group processed them"))
 	}

@@ -25,7 +25,7 @@ func subscriptionSettings(cmd *cobra.Command, cfg *admin.SubscriptionConfig) {
 	endpointFlags(fl, &cfg.Endpoint)
 	fl.IntVar(&cfg.Retry.Attempts, "attempts", 0, "after so many attempts a record is given up (default 10)")
 	fl.DurationVar(&cfg.Retry.Initial, "retry-initial", 0, "wait after the first failure of a record (default 1s)")
-	fl.DurationVar(&cfg.Retry.Max, "retry-max", 0, "longest wait between two tries (default 1m)")
+	fl.DurationVar(&cfg.Retry.Max, "retry-max", 0, "longest wait between two tries (default 1m, or --retry-initial where that is more)")
 	fl.DurationVar(&cfg.Retry.AfterMax, "retry-after-max", 0, "longest wait that an answer may ask for, with Retry-After (default: --retry-max, or 1h where that is more)")
 	fl.DurationVar(&cfg.Hold, "hold", 0, "how long a failing record is held in memory before it is parked (default 5s; 0: not at all)")
 	fl.StringVar(&cfg.Filter, "filter", "", "deliver only records that this `expression` is true of, such as 'headers.region == \"eu\" and value.amount > 100'")

@@ -22,9 +22,21 @@ dead letters stay; orders about dead letters may be given meanwhile.`,
 		Example: `  ringfence subscription pause billing --reason 'the bank is closed'`,
 	}
 	cmd.Flags().StringVar(&opts.Reason, "reason", "", "`why`, for people; one that is paused already keeps its own")
+	already := false
 	cmd.RunE = show(a, func(ctx context.Context, c *admin.Client, args []string) (*api.Subscription, error) {
+		before, err := c.GetSubscription(ctx, args[0])
+		if err != nil {
+			return nil, err
+		}
+		already = before.Paused != nil
 		return c.PauseSubscription(ctx, args[0], &opts)
-	}, func(r *report, d *api.Subscription) { r.line("subscription %s is paused", d.Name) })
+	}, func(r *report, d *api.Subscription) {
+		if already {
+			r.line("subscription %s was paused already, since %s%s; that stays", d.Name, d.Paused.Since, pauseText(d.Paused))
+			return
+		}
+		r.line("subscription %s is paused", d.Name)
+	})
 	return cmd
 }
 
@@ -83,7 +95,7 @@ delivers it again.`,
 		if err != nil {
 			return api.DeadLetterOrder{}, err
 		}
-		return api.DeadLetterOrder{Subscription: args[0], Order: "retry", Records: n}, nil
+		return ordered(ctx, c, api.DeadLetterOrder{Subscription: args[0], Order: "retry", Records: n}), nil
 	}, orderLine)
 	return cmd
 }

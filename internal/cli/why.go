@@ -97,7 +97,7 @@ func waitLines(r *report, w *api.KeyWait) {
 		r.line("partition %s: %s not finished, the first at offset %d, %s; %s", place, plural(w.Records, "record"), w.Offset, behind, owner)
 	}
 	if h := w.Held; h != nil {
-		r.line("offset %d is held in memory by %s after %s, first at %s; next attempt %s; its log has the answer", w.Offset, cmp.Or(w.Owner, "the next owner"), plural(h.Attempts, "failed attempt"), dash(string(h.Since)), dash(string(h.Due)))
+		r.line("offset %d is held in memory by %s after %s, first at %s; next attempt %s; %s", w.Offset, cmp.Or(w.Owner, "the next owner"), plural(h.Attempts, "failed attempt"), dash(string(h.Since)), dash(string(h.Due)), cmp.Or(h.Answer, "its log has the answer"))
 	}
 	if w.Unseen > 0 {
 		r.line("partition %s: the last %s were not looked at; %s", place, plural(w.Unseen, "offset"), owner)

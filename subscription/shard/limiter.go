@@ -3,6 +3,7 @@ package shard
 import (
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/group/protocol"
@@ -20,9 +21,10 @@ import (
 // parts add up to one whole, whatever comes, goes or dies. What one process does not use, no other gets; within a
 // process, subscriptions use what others leave of an endpoint's limits.
 type Limiter struct {
-	circuit *circuit // nil: of an endpoint, as each path of a server fails alone
-	rate    *rate    // nil: of an endpoint without one
-	slots   slots    // of an endpoint
+	circuit *circuit           // nil: of an endpoint, as each path of a server fails alone
+	rate    *rate              // nil: of an endpoint without one
+	slots   slots              // of an endpoint
+	refused *protocol.HeldBack // why the process delivers nothing to the endpoint; nil: it does
 
 	// Of an endpoint; mu guards them.
 	mu    sync.Mutex
@@ -49,6 +51,12 @@ func NewEndpoint(perSecond, concurrency int) *Limiter {
 	}
 	l.share()
 	return l
+}
+
+// Refuse makes the limiter of an endpoint to which the process can't deliver. It only tells why: the handler refuses each
+// record.
+func Refuse(why error) *Limiter {
+	return &Limiter{refused: &protocol.HeldBack{Since: time.Now().UnixMilli(), Why: shortly(why)}}
 }
 
 // SetRate sets how many attempts a second all members of a subscription may begin; 0: no bound.
@@ -144,7 +152,7 @@ func (l *Limiter) ofSlots() *slots {
 
 // here returns this process's part of an endpoint's limits; nil: there are none.
 func (l *Limiter) here() *protocol.EndpointPart {
-	if l == nil {
+	if l == nil || l.refused != nil {
 		return nil
 	}
 	l.mu.Lock()

@@ -36,6 +36,9 @@ func (s *Shard) limited() bool {
 func (s *Shard) Deliveries() *protocol.Deliveries {
 	now := time.Now()
 	held, eased, there := s.cfg.Own.ofCircuit().heldBack(now), s.cfg.Own.ofRate().backedOff(), s.cfg.Endpoint.here()
+	if held == nil && s.cfg.Endpoint != nil {
+		held = s.cfg.Endpoint.refused
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := &s.stats

@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -76,12 +77,18 @@ func TestWhyFollowsAKeyThroughAGroup(t *testing.T) {
 		produce(t, rf, "orders", 0, 4, 2)
 		time.Sleep(10 * time.Second)
 		explain(t, rf, "g", "k0", api.KeyDone) // above the checkpoint, and finished
-		a := explain(t, rf, "g", "k1", api.KeyWaiting)
-		if w := a.Waiting; len(w) != 1 || w[0].Offset != 1 || w[0].Records != 2 || w[0].Owner == "" || len(a.Unknown) != 1 {
+		a := explain(t, rf, "g", "k1", api.KeyHeld)
+		if w := a.Waiting; len(w) != 1 || w[0].Offset != 1 || w[0].Records != 2 || w[0].Owner == "" || len(a.Unknown) != 0 || w[0].Held == nil || w[0].Held.Answer != "not yet" || w[0].Held.Attempts < 2 {
 			t.Errorf("waiting: %+v, not known: %q", w, a.Unknown)
 		}
+		time.Sleep(time.Minute)
+		st, err := rf.Admin().Status(t.Context())
+		must(t, err)
+		if f := st.Findings; len(f) != 1 || f[0].Kind != api.FoundFailing || !strings.Contains(f[0].Cause, `offset 1 of partition 0 (key "k1")`) || !strings.Contains(f[0].Cause, "not yet") {
+			t.Errorf("status: %+v", f)
+		}
 		must(t, rf.Admin().PauseGroup(t.Context(), "g", nil))
-		explain(t, rf, "g", "k1", api.KeyWaiting, api.FoundPaused)
+		explain(t, rf, "g", "k1", api.KeyHeld, api.FoundPaused)
 		must(t, rf.Admin().ResumeGroup(t.Context(), "g", nil))
 		c.leave(t)
 		explain(t, rf, "g", "k1", api.KeyWaiting, api.FoundNoMember)
