@@ -21,7 +21,7 @@ func TestFramesThatWereNotWrittenAreToldByWhatIsKnown(t *testing.T) {
 	if errors.Is(repeated.err, fault.NotDone) || !errors.Is(repeated.err, fault.Unknown) {
 		t.Errorf("a repeated one: %v; expected that it is unknown", repeated.err)
 	}
-	if other.err != refused { //nolint:errorlint // the same
+	if other.err != refused {
 		t.Errorf("one that was refused for itself: %v", other.err)
 	}
 }
