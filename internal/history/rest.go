@@ -4,7 +4,7 @@ package history
 const ReadAgain Promise = "an acknowledged record can be read again"
 
 // Rest judges what lies in the log at the end: it gets the acknowledged records first, in any order, and then
-// of those that a reader finds. It keeps eight bytes for each record.
+// those that a reader finds. It keeps eight bytes for each record.
 type Rest struct {
 	report Report
 	parts  map[place]*partition
