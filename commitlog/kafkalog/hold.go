@@ -127,10 +127,17 @@ func lower(held []int64, key string, value []byte) error {
 	return nil
 }
 
-func decodeHold(key string, value []byte, partitions int) (offsets []int64, err error) {
-	if err := json.Unmarshal(value, &offsets); err != nil || len(offsets) != partitions {
+// decodeHold gives an offset for each partition. A stored list has another length when an operator
+// added partitions in Kafka and not every process has seen that; there are no records in those.
+func decodeHold(key string, value []byte, partitions int) ([]int64, error) {
+	var stored []int64
+	err := json.Unmarshal(value, &stored)
+	more := stored[min(partitions, len(stored)):]
+	if err != nil || len(stored) == 0 || slices.ContainsFunc(more, func(o int64) bool { return o >= 0 }) {
 		return nil, fmt.Errorf("%w: hold %q is %.100q; expected a JSON list of %d offsets", fault.Corrupt, key, value, partitions)
 	}
+	offsets := slices.Repeat([]int64{-1}, partitions)
+	copy(offsets, stored)
 	return offsets, nil
 }
 

@@ -110,7 +110,7 @@ func TestADamagedHoldKeepsEverythingUntilItIsReplaced(t *testing.T) {
 	t.Parallel()
 	l, h := retained(t, driver.TopicConfig{RetentionBytes: 1000})
 	h.fill(t, 10, 1000, func(int) int64 { return 0 })
-	for _, damaged := range []string{"", "nonsense", "[9]", "[9,9,9]", "null", `{"0":9}`, `["9","9"]`} {
+	for _, damaged := range []string{"", "nonsense", "[]", "[9,9,9]", "null", `{"0":9}`, `["9","9"]`} {
 		holds, err := l.holds(t.Context(), true)
 		if err != nil {
 			t.Fatal(err)
@@ -126,7 +126,8 @@ func TestADamagedHoldKeepsEverythingUntilItIsReplaced(t *testing.T) {
 			t.Errorf("beside the hold %q retention gives %v and begins at %d; expected it to stop", damaged, err, got)
 		}
 	}
-	if err := h.Hold(t.Context(), "group", []int64{10, 0}); err != nil {
+	// A process that sees more partitions in Kafka stores a longer list.
+	if err := h.Hold(t.Context(), "group", []int64{10, 0, -1}); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.s.retain(t.Context(), time.Now()); err != nil || h.first(t) == 0 {

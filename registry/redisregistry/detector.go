@@ -167,7 +167,7 @@ func (w *detector) call(ctx context.Context) (time.Duration, error) {
 		w.sweep(ctx, now)
 	}
 	if len(w.suspects) > 0 {
-		return confirm, nil
+		return w.s.confirm, nil
 	}
 	return w.pause(), nil
 }

@@ -48,6 +48,8 @@ type Config struct {
 	Timeout time.Duration
 
 	driver.Options
+
+	confirm time.Duration // other than the default of that name: for tests
 }
 
 const defaultTimeout = 2 * time.Second

@@ -1,6 +1,7 @@
 package redisregistry
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -40,6 +41,7 @@ type store struct {
 	names   names
 	log     *slog.Logger
 	timeout time.Duration
+	confirm time.Duration
 	conns   conns
 	client  rueidis.Client
 	watches kv.Watchers
@@ -62,7 +64,7 @@ type store struct {
 
 func newStore(n names, cfg Config) *store {
 	return &store{
-		names: n, log: cfg.Logger, timeout: cfg.Timeout, conns: conns{timeout: cfg.Timeout, strict: cfg.StrictTLS && cfg.hasSecrets()},
+		names: n, log: cfg.Logger, timeout: cfg.Timeout, confirm: cmp.Or(cfg.confirm, confirm), conns: conns{timeout: cfg.Timeout, strict: cfg.StrictTLS && cfg.hasSecrets()},
 		process: newID(),
 		apply:   rueidis.NewLuaScript(applyScript), list: rueidis.NewLuaScriptReadOnly(listScript),
 		open: rueidis.NewLuaScript(openScript), sweep: rueidis.NewLuaScript(sweepScript),
