@@ -36,7 +36,7 @@ func TestDiscardAsksOnATerminal(t *testing.T) {
 		t.Errorf("a dry run: exit code %d, %q", code, out)
 	}
 	for _, only := range [][]string{{"--key", "k"}, {"--all"}} { // what was asked about, and then what is left
-		if code, out := discard("y", only...); code != 0 || out != "discard: 1 record\n" {
+		if code, out := discard("y", only...); code != 0 || !strings.HasPrefix(out, "discard: 1 record") {
 			t.Errorf("after yes to %q: exit code %d, %q", only, code, out)
 		}
 	}
