@@ -73,10 +73,11 @@ func (s *State) finished(n int) bool {
 	return passed
 }
 
-// over reports whether a unit of ours is at its end, which the store may not know yet.
+// over reports whether a unit of ours is at its end, which the store may not know yet; or the store knows it, and the
+// end was not heard here.
 func (s *State) over(n int) bool {
 	u := &s.units[n]
-	return n < len(s.layout) && s.layout[n].finishedBy(u.checkpoint)
+	return n < len(s.layout) && (s.layout[n].finishedBy(u.checkpoint) || n < s.view.Meta.First)
 }
 
 // gate finds the units that may run: their parents are finished, and could run themselves. A parent

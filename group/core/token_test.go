@@ -39,6 +39,25 @@ func TestUnitStartsAboveTheEpochsOfThoseBeforeIt(t *testing.T) {
 	}
 }
 
+// Else it would raise its epoch over those of later units, and their owners theirs over its own, without end.
+func TestPassedUnitIsLetGoByAnOwnerThatHasNotHeardItsEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.start("a", func(c *Config) { follows(c); c.Layout[0].Inputs[0].End = -1 })
+	w.pass(time.Second)
+	a.work(2)
+	w.pass(time.Second)
+	meta := *w.load().Meta
+	meta.First = 1
+	if res := w.store.one(&registry.Txn{Puts: []registry.Put{{Key: w.group.MetaKey(), Value: registry.Encode(meta)}}}); res.Err != nil {
+		t.Fatal(res.Err)
+	}
+	w.pass(time.Second)
+	if _, runs := a.running[0]; runs || w.load().Units[0].Owner.Member != "" {
+		t.Errorf("unit 0 runs %v, and its owner is %q; expected none", runs, w.load().Units[0].Owner.Member)
+	}
+}
+
 func TestUnitStartsAboveTheEpochsOfRetiredOnes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
