@@ -220,6 +220,9 @@ type DeleteSubscriptionOptions struct {
 	// never delivered then.
 	Force  bool
 	DryRun bool // only say whether it would be refused
+	// ID is that of the subscription that is meant; "": any. One that only the log knows, and that has records there, goes by
+	// its ID alone, with Force.
+	ID string
 }
 
 // DeleteSubscription removes a subscription, its progress and its internal topics, for good; its topic stays. Without Force it is
@@ -229,7 +232,7 @@ type DeleteSubscriptionOptions struct {
 // deletion is finished by the next one, or by CreateSubscription.
 func (c *Client) DeleteSubscription(ctx context.Context, name string, opts *DeleteSubscriptionOptions) error {
 	o := orZero(opts)
-	return c.subs.Delete(ctx, name, o.Force, o.DryRun)
+	return c.subs.Delete(ctx, name, o.ID, o.Force, o.DryRun)
 }
 
 func described(d *subscription.Document, err error) (*api.Subscription, error) {

@@ -288,18 +288,16 @@ func (t *Topic) Hold(ctx context.Context, name string, offsets []int64) error {
 	return t.d.Hold(ctx, name, offsets)
 }
 
-// Holds are the retention holds of all groups and processes by name, as they are stored.
+// Holds are the retention holds of all groups and processes by name, as they are stored. ErrCorrupt, beside the others,
+// when one can't be read: it may be of any name.
 func (t *Topic) Holds(ctx context.Context) (map[string][]int64, error) {
 	holds, err := t.d.Holds(ctx)
-	if err != nil {
-		return nil, err
-	}
 	for name, offsets := range holds {
 		if len(offsets) > t.c.Partitions {
 			holds[name] = offsets[:t.c.Partitions]
 		}
 	}
-	return holds, nil
+	return holds, err
 }
 
 // Seal fixes the end of every partition for ever and returns it.

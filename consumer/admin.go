@@ -75,6 +75,9 @@ func (c *Groups) Destroy(ctx context.Context, group string) error {
 	g, t, err := c.Open(ctx, group)
 	damaged := errors.Is(err, fault.Corrupt) || errors.Is(err, fault.Invalid)
 	newer := g == nil && errors.Is(err, fault.Newer)
+	if g == nil && errors.Is(err, fault.NotFound) {
+		return c.releaseForgotten(ctx, group, true, err)
+	}
 	if err != nil && (newer || !damaged && !errors.Is(err, fault.NotFound) || g == nil && !damaged) {
 		return err
 	}
@@ -107,6 +110,8 @@ func (c *Groups) Delete(ctx context.Context, group string, given bool) error {
 	switch {
 	case g != nil && (errors.Is(err, fault.NotFound) || given && errors.Is(err, fault.Corrupt)): // there is nothing to release
 		return g.Delete(ctx)
+	case errors.Is(err, fault.NotFound):
+		return c.releaseForgotten(ctx, group, false, err)
 	case err != nil:
 		return err
 	}
@@ -123,6 +128,27 @@ func (c *Groups) release(ctx context.Context, group string, t *topic.Topic) erro
 		return err
 	}
 	return ReleaseHold(ctx, g, t)
+}
+
+// releaseForgotten ends by force the retention holds of a group that the registry does not know. They keep the records of a
+// topic for ever if no member comes any more; none is the error when there are none, or without force.
+func (c *Groups) releaseForgotten(ctx context.Context, group string, force bool, none error) error {
+	all, err := c.Topics.Catalog().List(ctx)
+	for i := 0; i < len(all) && err == nil; i++ {
+		t, unread := c.Topics.Current(ctx, all[i].Name)
+		if unread != nil {
+			continue // another one's, or moved
+		}
+		var held Held
+		switch held, err = HeldBy(ctx, t, group); {
+		case err != nil || !held.known():
+		case force:
+			err, none = c.release(ctx, group, t), nil
+		default:
+			return fmt.Errorf("%w: topic %q keeps records for it, as another registry may know it; check the URLs, and if they are right, ringfence group delete --force %s ends that", none, all[i].Name, group)
+		}
+	}
+	return errors.Join(err, none)
 }
 
 // Open opens an existing group and its topic, in its present life. When only its topic is gone, the group is

@@ -2,11 +2,13 @@ package consumer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/ringfence/ringfence/dispatch"
 	"github.com/ringfence/ringfence/group/protocol"
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/topic"
 )
 
@@ -18,7 +20,7 @@ import (
 // holds nothing there.
 type Held map[int][]int64
 
-// HeldBy reads the holds of a group as they are stored.
+// HeldBy reads the holds of a group as they are stored. Where that of the group may be one that is damaged, it holds all.
 func HeldBy(ctx context.Context, t *topic.Topic, group string) (Held, error) {
 	held := Held{}
 	doc := t.Document()
@@ -26,8 +28,15 @@ func HeldBy(ctx context.Context, t *topic.Topic, group string) (Held, error) {
 		log, err := t.Storage(i)
 		if err == nil {
 			var all map[string][]int64
-			if all, err = log.Holds(ctx); err == nil && all[group] != nil {
-				held[i] = all[group]
+			all, err = log.Holds(ctx)
+			own, there := all[group]
+			if errors.Is(err, fault.Corrupt) { // the group replaces its own
+				if err = nil; !there {
+					own = make([]int64, doc.Storage[i].Partitions)
+				}
+			}
+			if own != nil {
+				held[i] = own
 			}
 		}
 		if err != nil && !t.IsRetired(ctx, i, err) {

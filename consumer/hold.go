@@ -81,6 +81,9 @@ func (h Hold) Begin(ctx context.Context) { h.warn(ctx, h.store(ctx, true)) }
 func (h Hold) Require(ctx context.Context) error {
 	for told := false; ; told = true {
 		err := h.store(ctx, true)
+		if err == nil && h.latest { // another new member may have begun since, at an earlier end (lowerHold)
+			err = h.store(ctx, true)
+		}
 		if err == nil || errors.Is(err, fault.NotFound) || errors.Is(err, fault.Closed) {
 			if err == nil && told {
 				h.logger.Info("the retention hold is stored; reading begins", "group", h.group.Name())

@@ -31,6 +31,8 @@ type watchedLog struct {
 	copies  int
 	refused error
 	full    atomic.Bool // no hold can be stored
+	damaged bool        // one of the holds can't be read
+	looked  func()      // called once the holds were read
 }
 
 func (l *watchedLog) PublishOffsets(_ context.Context, _ string, at []driver.PublishedOffset) error {
@@ -56,6 +58,18 @@ func (t watchedTopic) Hold(ctx context.Context, name string, offsets []int64) er
 	}
 	t.log.holds++
 	return t.Topic.Hold(ctx, name, offsets)
+}
+
+func (t watchedTopic) Holds(ctx context.Context) (map[string][]int64, error) {
+	holds, err := t.Topic.Holds(ctx)
+	if f := t.log.looked; f != nil {
+		t.log.looked = nil
+		f()
+	}
+	if t.log.damaged {
+		err = errors.Join(err, fault.Corrupt)
+	}
+	return holds, err
 }
 
 func watched(t *testing.T, c topic.Config) (*watchedLog, *commitlog.Log, *registry.Registry, *protocol.Group, *topic.Topic) {
@@ -160,6 +174,81 @@ func TestAMemberWaitsUntilItsHoldIsStored(t *testing.T) {
 	})
 }
 
+// A damaged hold may be that of any group: none waits for it, and one of which nothing else is known holds all.
+func TestADamagedHoldStopsNoGroup(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		log, _, _, g, top := watched(t, topic.Config{Partitions: 1})
+		log.damaged = true
+		for range 3 {
+			if _, err := top.Produce(t.Context(), nil, topic.AnyPartition, []commitlog.Record{{Value: []byte("v")}}, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 {
+			h := NewHold(g, top, slog.New(slog.DiscardHandler))
+			h.member, h.latest = true, true
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if err := h.Require(ctx); err != nil {
+				t.Fatalf("the member did not begin: %v", err)
+			}
+			if held, err := HeldBy(t.Context(), top, "g"); err != nil || held.at(0, 0) != 0 {
+				t.Errorf("the group holds %v, %v; expected all", held, err)
+			}
+		}
+	})
+}
+
+// Of two members that make a group from the latest record, one has begun when the other, which knows a later end,
+// stores its hold: that does not stay above the start.
+func TestAHoldOfASecondNewMemberIsNotAboveTheStart(t *testing.T) {
+	t.Parallel()
+	log, _, reg, g, top := watched(t, topic.Config{Partitions: 1})
+	put := func(n int) {
+		for range n {
+			if _, err := top.Produce(t.Context(), nil, topic.AnyPartition, []commitlog.Record{{Value: []byte("v")}}, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	put(5)
+	if _, err := g.EnsureMeta(t.Context(), protocol.Meta{Topic: "orders", Units: 1}); err != nil {
+		t.Fatal(err)
+	}
+	session, err := reg.OpenSession(t.Context(), time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.looked = func() {
+		first := NewHold(g, top, slog.New(slog.DiscardHandler))
+		first.member, first.latest = true, true
+		if err := first.Require(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		m, err := protocoltest.Join(t.Context(), g, session, protocol.Member{ID: "m", Incarnation: "i"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		grant, err := m.Claim(t.Context(), 0, "test")
+		if err == nil {
+			err = m.Commit(t.Context(), grant, 5)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(5)
+	}
+	second := NewHold(g, top, slog.New(slog.DiscardHandler))
+	second.member, second.latest = true, true
+	if err := second.Require(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if held, err := HeldBy(t.Context(), top, "g"); err != nil || held.at(0, 0) != 5 {
+		t.Errorf("the group holds %v, %v; it has begun at offset 5", held, err)
+	}
+}
+
 func TestCopiesOfCheckpointsThatFailAreLoggedOnce(t *testing.T) {
 	t.Parallel()
 	log, portable, reg, g, top := watched(t, topic.Config{Partitions: 2, RetentionBytes: 1})
@@ -208,5 +297,34 @@ func TestCopiesOfCheckpointsThatFailAreLoggedOnce(t *testing.T) {
 		if got := strings.Join(logged, " "); log.copies != step.copies || got != step.logged {
 			t.Errorf("after step %d: %d copies, logged %q; want %d, %q", i, log.copies, got, step.copies, step.logged)
 		}
+	}
+}
+
+// A hold keeps records for a group that the registry may have forgotten. Force ends it.
+func TestAGroupOfWhichOnlyTheHoldIsLeftIsDeletedByForce(t *testing.T) {
+	t.Parallel()
+	_, portable, reg, _, top := watched(t, topic.Config{Partitions: 1})
+	if err := holdAt(t.Context(), top, 0, "gone", []int64{0}); err != nil {
+		t.Fatal(err)
+	}
+	handles := topic.NewHandles(topic.NewCatalog(portable, reg, "test"))
+	groups := &Groups{Registry: reg, Log: portable, Topics: handles, Logger: slog.New(slog.DiscardHandler)}
+	if err := groups.Delete(t.Context(), "gone", false); !errors.Is(err, fault.NotFound) || !strings.Contains(err.Error(), "--force") {
+		t.Errorf("%v; expected NotFound, and how the hold is ended", err)
+	}
+	if held, err := HeldBy(t.Context(), top, "gone"); err != nil || !held.known() {
+		t.Errorf("without force the group holds %v, %v", held, err)
+	}
+	if err := groups.Destroy(t.Context(), "gone"); err != nil {
+		t.Error(err)
+	}
+	if held, err := HeldBy(t.Context(), top, "gone"); err != nil || held.known() {
+		t.Errorf("after its deletion the group holds %v, %v", held, err)
+	}
+	if err := groups.Destroy(t.Context(), "gone"); !errors.Is(err, fault.NotFound) {
+		t.Errorf("the second time: %v; expected NotFound", err)
+	}
+	if err := handles.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -184,7 +184,22 @@ func (w *unitWorker) start(ctx context.Context, u *group.Unit, in []dispatch.Inp
 	if err := w.settle(ctx, in); err != nil {
 		return nil, err
 	}
-	return w.storeStart(ctx, u, at)
+	if start, err = w.storeStart(ctx, u, at); err != nil {
+		return nil, err
+	}
+	return start, w.lowerHold(ctx, start)
+}
+
+// lowerHold stores the hold again where that of another new member, which found a later end, is above the start. That
+// member looks for the start once its hold is stored, so one of the two sees the other.
+func (w *unitWorker) lowerHold(ctx context.Context, start []protocol.Position) error {
+	held, err := HeldBy(ctx, w.Topic, w.group.Name())
+	if err != nil || !slices.ContainsFunc(start, func(p protocol.Position) bool { return held.at(p.Storage, p.Partition) > p.Next }) {
+		return err
+	}
+	h := NewHold(w.group, w.Topic, w.Logger)
+	h.member, h.latest = true, true
+	return h.store(ctx, false)
 }
 
 // storeStart adds at to the checkpoint, which it must follow: an unanswered write may reach the store

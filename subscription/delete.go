@@ -126,9 +126,9 @@ func (c *Catalog) Has(ctx context.Context, name, set string) (bool, error) {
 }
 
 // DeleteStrays removes a subscription's internal topics whose sets are in no definition, and returns their
-// number. A set is stored in a definition before its topics are made, so no topic of a live set is taken
-// for a stray.
-func (c *Catalog) DeleteStrays(ctx context.Context, name string) (n int, _ error) {
+// number; with an ID only those of that subscription. A set is stored in a definition before its topics are made, so no
+// topic of a live set is taken for a stray.
+func (c *Catalog) DeleteStrays(ctx context.Context, name, id string) (n int, _ error) {
 	topics, err := c.parts(name).List(ctx)
 	if err != nil {
 		return 0, err
@@ -137,6 +137,9 @@ func (c *Catalog) DeleteStrays(ctx context.Context, name string) (n int, _ error
 		set, ok := setOf(name, t.Name)
 		if !ok { // no subscription makes such a topic: its definition is wrong about its owner
 			c.kept(t.Name, fmt.Errorf("topic %q is called as no part of %s is: %w", t.Name, owner(name), topic.ErrNotPart))
+			continue
+		}
+		if id != "" && lifeOf(t, set) != id {
 			continue
 		}
 		if has, err := c.Has(ctx, name, set); err != nil || has {

@@ -2,6 +2,7 @@ package subscription
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/spell"
+	"github.com/ringfence/ringfence/topic"
 )
 
 // Deleting a subscription with its groups. The order matters: members end first, as the definition is marked;
@@ -21,14 +23,20 @@ import (
 // force it is fault.Conflict while it has live members, and while records are parked; a dry run only says
 // whether it would be refused.
 //
+// With an ID only the subscription of that ID goes. One that the registry does not know, and that has records in the log,
+// goes by its ID alone: another registry may know it.
+//
 // It waits until running members have ended. Once it has begun, every call sees the subscription as gone;
 // if interrupted, another call, or Ensure, finishes it.
-func (c *Subscriptions) Delete(ctx context.Context, name string, force, dry bool) error {
+func (c *Subscriptions) Delete(ctx context.Context, name, id string, force, dry bool) error {
 	release := c.releaseSubscription
 	if dry {
 		release = nothing
 	}
 	err := c.Catalog.Delete(ctx, name, func(ctx context.Context, d *Document) error {
+		if id != "" && d.Life() != id {
+			return fmt.Errorf("subscription %q has the ID %s; asked for was %s: %w", name, d.Life(), id, fault.Conflict)
+		}
 		if err := c.deletable(ctx, d, force); err != nil || !dry {
 			return err
 		}
@@ -38,17 +46,24 @@ func (c *Subscriptions) Delete(ctx context.Context, name string, force, dry bool
 	case errors.Is(err, errNothing):
 		return nil
 	case force && !errors.Is(err, ErrNewer) && (errors.Is(err, ErrDamaged) || errors.Is(err, fault.NotFound)):
-		return c.deleteRest(ctx, name, err, dry)
+		return c.deleteRest(ctx, name, id, err, dry)
 	}
 	return err
 }
 
 // deleteRest removes what is left of a subscription whose definition can't be used, as why says: that
 // definition, and the groups and internal topics of its name. When there is nothing, why is the error.
-func (c *Subscriptions) deleteRest(ctx context.Context, name string, why error, dry bool) error {
+func (c *Subscriptions) deleteRest(ctx context.Context, name, id string, why error, dry bool) error {
 	damaged := errors.Is(why, ErrDamaged)
+	found := damaged
+	if !damaged {
+		var err error
+		if found, err = c.checkForgotten(ctx, name, id); err != nil {
+			return err
+		}
+	}
 	switch {
-	case dry && damaged:
+	case dry && found:
 		return nil
 	case dry:
 		return why
@@ -67,20 +82,50 @@ func (c *Subscriptions) deleteRest(ctx context.Context, name string, why error, 
 			return err
 		}
 	}
-	if err := c.letGoForgotten(ctx, name); err != nil { // a damaged group of one is gone by now
+	if err := c.letGoForgotten(ctx, name, id); err != nil { // a damaged group of one is gone by now
 		return err
 	}
-	topics, err := c.DeleteStrays(ctx, name)
+	topics, err := c.DeleteStrays(ctx, name, id)
 	if err == nil && topics+len(groups) == 0 && !damaged {
 		err = why
 	}
 	return err
 }
 
-// letGoForgotten ends the retention holds of the sets that only the log knows.
-func (c *Subscriptions) letGoForgotten(ctx context.Context, name string) error {
+// checkForgotten is fault.Conflict when the log has records of a subscription that the registry does not know, unless it
+// has the ID that is asked for (found): by that, another registry is not just the wrong one.
+func (c *Subscriptions) checkForgotten(ctx context.Context, name, id string) (found bool, _ error) {
+	parts, err := c.parts(name).List(ctx)
+	for _, p := range parts {
+		set, ok := setOf(name, p.Name)
+		life := lifeOf(p, set)
+		switch {
+		case !ok || id != "" && life != id:
+		case id == "" && p.Records && !p.Known: // else a deletion was cut short
+			return false, fmt.Errorf("subscription %q: the registry does not know it, and the log has records of one (ID %s, in topic %q): check the URLs, as another registry may know it; if they are right, ringfence subscription create goes on with it, and subscription delete --force --id %s drops what it has parked: %w", name, life, p.Name, life, fault.Conflict)
+		default:
+			found = true
+		}
+	}
+	return found, err
+}
+
+// lifeOf is the ID of the subscription that an internal topic of a set is a part of.
+func lifeOf(p topic.Part, set string) string {
+	var n note
+	if json.Unmarshal([]byte(p.Note), &n) == nil && isSetID(n.Life) {
+		return n.Life
+	}
+	return set // the ID of a subscription is that of its first set
+}
+
+// letGoForgotten ends the retention holds of the sets that only the log knows; with an ID only of that subscription.
+func (c *Subscriptions) letGoForgotten(ctx context.Context, name, id string) error {
 	sets, err := c.inLog(ctx, name)
 	for _, n := range sets {
+		if id != "" && n.Life != id {
+			continue
+		}
 		if has, err := c.Has(ctx, name, n.Set.ID); err != nil || has {
 			return err
 		}

@@ -130,6 +130,10 @@ func (c *Catalog) bring(ctx context.Context, d *Document) (*Document, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !has(out.Set().ID) && len(sets) > 0 {
+		return nil, fmt.Errorf("subscription %q: the log has journals of earlier shard sets, and none of set %d, which delivers: it was put back to an earlier state than the registry, or this is another log: check the URLs; if both are right, put back a later copy of the log: %w",
+			d.Name, out.Set().Set, fault.NotFound)
+	}
 	if !has(out.Set().ID) {
 		return nil, fmt.Errorf("subscription %q: the log has none of its journals: it was deleted and the registry went back to before that, or this is another log: check the URLs; if both are right, ringfence subscription delete %s frees the name: %w", d.Name, d.Name, fault.NotFound)
 	}

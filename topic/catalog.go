@@ -297,7 +297,7 @@ func (c *Catalog) finishDelete(ctx context.Context, doc *Document, version regis
 		}
 	}
 	if doc.Internal == "" {
-		if err := c.clearGroups(ctx, doc.Name); err != nil {
+		if err := c.clearGroups(ctx, doc, version); err != nil {
 			return err
 		}
 	}
@@ -323,8 +323,9 @@ func (c *Catalog) storageOf(ctx context.Context, doc *Document) ([]string, error
 }
 
 // clearGroups removes the groups of a topic whose records are gone: those that came during an interrupted
-// deletion. Their progress would be taken for progress in the next topic of the name.
-func (c *Catalog) clearGroups(ctx context.Context, name string) error {
+// deletion. Their progress would be taken for progress in the next topic of the name. A group that was seen while the
+// deletion was under way is none of that one, which may be there by now.
+func (c *Catalog) clearGroups(ctx context.Context, doc *Document, version registry.Version) error {
 	groups, err := protocol.ListGroups(ctx, c.reg)
 	for i := 0; i < len(groups) && err == nil; i++ {
 		var g *protocol.Group
@@ -335,8 +336,14 @@ func (c *Catalog) clearGroups(ctx context.Context, name string) error {
 		switch m, err = g.Meta(ctx); {
 		case errors.Is(err, fault.NotFound), errors.Is(err, fault.Corrupt), errors.Is(err, fault.Invalid):
 			err = nil // gone meanwhile, or its topic is unknown
-		case err == nil && m.Topic == name:
-			err = g.Within(m.Life).Destroy(ctx)
+		case err == nil && m.Topic == doc.Name:
+			var now registry.Version
+			if _, now, err = c.load(ctx, doc.Name); err == nil && now != version || errors.Is(err, fault.NotFound) {
+				return fmt.Errorf("topic %q: another process has finished its deletion: %w", doc.Name, fault.Conflict)
+			}
+			if err == nil {
+				err = g.Within(m.Life).Destroy(ctx)
+			}
 		}
 	}
 	return err

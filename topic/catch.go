@@ -73,6 +73,7 @@ type bringing struct {
 	c       *Catalog
 	doc     *Document
 	open    []*commitlog.Topic // by storage topic, from the oldest that the log has; those before are nil
+	known   int                // storage topics that the definition knew
 	changed bool
 }
 
@@ -98,8 +99,9 @@ func (b *bringing) run(ctx context.Context) error {
 // is not there any more. Only the unbroken run up to the newest counts.
 func (b *bringing) storage(ctx context.Context) error {
 	d := b.doc
-	b.open = make([]*commitlog.Topic, len(d.Storage))
-	oldest := len(d.Storage)
+	b.known = len(d.Storage)
+	b.open = make([]*commitlog.Topic, b.known)
+	oldest := b.known
 	for ; oldest > d.Left(); oldest-- {
 		st, err := b.c.openStorage(ctx, d, oldest-1)
 		if errors.Is(err, fault.NotFound) {
@@ -110,10 +112,10 @@ func (b *bringing) storage(ctx context.Context) error {
 		}
 		b.open[oldest-1] = st
 	}
-	for known := len(d.Storage); ; {
+	for {
 		i := len(d.Storage)
 		st, err := b.c.log.Topic(ctx, StorageName(b.c.namespace, d.Name, d.Life, i))
-		if errors.Is(err, fault.NotFound) && oldest == known && i == known {
+		if errors.Is(err, fault.NotFound) && oldest == b.known && i == b.known {
 			if oldest, err = b.jump(ctx); err != nil {
 				return err
 			}
@@ -267,16 +269,29 @@ func (b *bringing) seal(ctx context.Context, i int) error {
 	return nil
 }
 
-// retention takes over what the log keeps, unless that is being changed.
+// retention takes over what the log keeps, unless that is being changed. While nothing is produced to what the
+// definition did not know, the newest that it knew counts: a change reaches that, and not what an addition which was
+// cut short has left with the retention of before. Those behind the pointer may be spent.
 func (b *bringing) retention(context.Context) error {
 	d, last := b.doc, len(b.doc.Storage)-1
-	have := b.open[last].Config()
-	r := Retention{have.RetentionBytes, have.RetentionAgeMillis, have.RetentionForce}
-	if !d.Altering && r != d.Retention() {
+	if b.known > d.Produce {
+		last = b.known - 1
+	}
+	r := retentionOf(b.open[last])
+	differ := r != d.Retention()
+	for _, st := range b.open[last:len(d.Storage)] {
+		differ = differ || retentionOf(st) != r
+	}
+	if !d.Altering && differ {
 		d.setRetention(r, nil)
 		b.changed = true
 	}
 	return nil
+}
+
+func retentionOf(st *commitlog.Topic) Retention {
+	c := st.Config()
+	return Retention{c.RetentionBytes, c.RetentionAgeMillis, c.RetentionForce}
 }
 
 func isSealed(ctx context.Context, st *commitlog.Topic) (bool, error) {
@@ -323,9 +338,9 @@ func (c *Catalog) missing(ctx context.Context, d *Document) error {
 	if err != nil {
 		return err
 	}
-	what := fmt.Sprintf("nothing of it (topic ID %s)", d.Life)
-	if len(lives[d.Life]) > 0 {
-		what = fmt.Sprintf("no storage topic %q", d.Storage[len(d.Storage)-1].Name)
+	if n := len(lives[d.Life]); n > 0 {
+		return fmt.Errorf("topic %q: the log has %d of its storage topics, and not the newest, %q: it was put back to an earlier state than the registry, or this is another log: check the URLs; if both are right, put back a later copy of the log: %w",
+			d.Name, n, d.Storage[len(d.Storage)-1].Name, fault.NotFound)
 	}
 	var others []string
 	for life := range lives {
@@ -337,7 +352,7 @@ func (c *Catalog) missing(ctx context.Context, d *Document) error {
 	if slices.Sort(others); len(others) > 0 {
 		why = fmt.Sprintf("it has topic ID %s of that name, so the registry went back, or this is another log: check the URLs; if both are right, delete the topic, of which the log has nothing, and create it again to go on with what the log has", strings.Join(others, ", "))
 	}
-	return fmt.Errorf("topic %q: the log has %s: %s: %w", d.Name, what, why, fault.NotFound)
+	return fmt.Errorf("topic %q: the log has nothing of it (topic ID %s): %s: %w", d.Name, d.Life, why, fault.NotFound)
 }
 
 // WithLogger is the catalog with a logger, which gets a warning when a definition is brought forward.

@@ -91,6 +91,19 @@ func (c *Catalog) compare(ctx context.Context, name string) (_ *api.TopicCheck, 
 		}
 	}
 	slices.Sort(check.Differences)
+	for i, s := range known.Storage {
+		st, there := lives[check.ID][i]
+		if !there || !s.Retired || isCopy(st) || check.Problem != "" {
+			continue
+		}
+		used, err := c.records(ctx, storages{i: st})
+		if err != nil {
+			return nil, nil, err
+		}
+		if used {
+			check.Problem = cameBack(name, s.Name)
+		}
+	}
 	check.Storage, err = c.sideBySide(ctx, doc, known, lives[check.ID])
 	return check, now, err
 }

@@ -69,9 +69,16 @@ type swapping struct {
 	key  string
 	once sync.Once
 	swap func()
+
+	before    string // a prefix; "": none
+	began     sync.Once
+	meanwhile func() // happens once before it is listed
 }
 
 func (r *swapping) List(ctx context.Context, prefix string) (registrydriver.Snapshot, error) {
+	if r.before == prefix && prefix != "" {
+		r.began.Do(r.meanwhile)
+	}
 	snap, err := r.Registry.List(ctx, prefix)
 	if prefix == r.key {
 		r.once.Do(r.swap)
@@ -91,6 +98,26 @@ func TestADeletionTakesNoGroupThatTookTheNameOfOneOfItsTopic(t *testing.T) {
 	must(t, topic.NewCatalog(s.log, slow, "").Delete(t.Context(), "a", ""))
 	if is := s.said(t, key); is != next {
 		t.Errorf("of the next group is left %q", is)
+	}
+}
+
+// The next topic of a name may have groups by the time that a process which stood still ends the deletion of the last.
+func TestADeletionTakesNoGroupOfTheNextTopic(t *testing.T) {
+	t.Parallel()
+	s := newSetup(t)
+	must(t, s.catalog.Create(t.Context(), "a", topic.Config{Partitions: 1}))
+	group := metaOf("a", "one")
+	slow := registry.New(&swapping{Registry: s.handle.Registry, key: "topics/a", swap: func() {}, before: "groups/", meanwhile: func() {
+		must(t, s.catalog.Delete(t.Context(), "a", ""))
+		must(t, s.catalog.Create(t.Context(), "a", topic.Config{Partitions: 1}))
+		s.forge(t, "groups/g/meta", group)
+	}})
+	must(t, topic.NewCatalog(s.log, slow, "").Delete(t.Context(), "a", ""))
+	if is := s.said(t, "groups/g/meta"); is != group {
+		t.Errorf("of the group is left %q", is)
+	}
+	if _, err := s.catalog.Get(t.Context(), "a"); err != nil {
+		t.Errorf("of the next topic is left %v", err)
 	}
 }
 

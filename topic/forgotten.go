@@ -2,6 +2,7 @@ package topic
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -80,21 +81,26 @@ func (c *Catalog) living(ctx context.Context, lives map[string]storages, asked s
 	return carded, nil
 }
 
-// records reports whether storage topics have records. One that can't be opened is being deleted.
+// records reports whether storage topics have records. One that is not there any more is being deleted.
 func (c *Catalog) records(ctx context.Context, s storages) (bool, error) {
 	for _, cfg := range s {
 		st, err := c.log.Topic(ctx, cfg.Name)
-		if err != nil {
-			continue
+		var used bool
+		if err == nil {
+			used, err = hasRecords(ctx, st)
+			err = errors.Join(err, st.Close())
 		}
-		for p := 0; p < cfg.Partitions && err == nil; p++ {
-			var b commitlog.Bounds
-			if b, err = st.Bounds(ctx, p); err == nil && b.Next > b.First {
-				return true, st.Close()
-			}
+		if err != nil && !errors.Is(err, fault.NotFound) || used {
+			return used, err
 		}
-		if err := st.Close(); err != nil {
-			return false, err
+	}
+	return false, nil
+}
+
+func hasRecords(ctx context.Context, st *commitlog.Topic) (bool, error) {
+	for p := range st.Config().Partitions {
+		if b, err := st.Bounds(ctx, p); err != nil || b.Next > b.First {
+			return err == nil, err
 		}
 	}
 	return false, nil

@@ -88,9 +88,11 @@ func (p Parts) deleteForgotten(ctx context.Context, name string, none error) err
 
 // Part is what is known of one.
 type Part struct {
-	Name  string
-	Note  string
-	InLog bool // the log has it, and the registry may have forgotten it; else the registry alone knows it
+	Name    string
+	Note    string
+	Known   bool // the registry has its definition
+	InLog   bool
+	Records bool // the log has records of it
 }
 
 // List returns all parts, in any state, sorted by name. An unreadable topic has no owner.
@@ -102,18 +104,21 @@ func (p Parts) List(ctx context.Context) ([]Part, error) {
 	parts := map[string]Part{}
 	for _, e := range snap.Entries {
 		if doc, err := p.catalog.decode(e); err == nil && p.Check(doc) == nil {
-			parts[doc.Name] = Part{Name: doc.Name, Note: doc.Note}
+			parts[doc.Name] = Part{Name: doc.Name, Note: doc.Note, Known: true}
 		}
 	}
 	all, err := p.inLog(ctx)
 	for _, st := range all {
-		parts[st.topic] = Part{st.topic, st.note, true}
+		parts[st.topic] = Part{st.topic, st.note, parts[st.topic].Known, true, st.records || parts[st.topic].Records}
 	}
 	return slices.SortedFunc(maps.Values(parts), func(a, b Part) int { return cmp.Compare(a.Name, b.Name) }), err
 }
 
 // inLog is a storage topic of a part.
-type inLog struct{ topic, name, note string }
+type inLog struct {
+	topic, name, note string
+	records           bool
+}
 
 // inLog returns what the log has of the parts, by their cards.
 func (p Parts) inLog(ctx context.Context) (all []inLog, _ error) {
@@ -132,10 +137,15 @@ func (p Parts) inLog(ctx context.Context) (all []inLog, _ error) {
 		if err != nil || card == nil || card.Internal != p.owner {
 			continue
 		}
-		switch open, err := p.catalog.log.Topic(ctx, st.Name); {
+		open, err := p.catalog.log.Topic(ctx, st.Name)
+		var used bool
+		if err == nil {
+			used, err = hasRecords(ctx, open)
+			err = errors.Join(err, open.Close())
+		}
+		switch {
 		case err == nil:
-			_ = open.Close() // it was only looked at
-			all = append(all, inLog{name, st.Name, card.Note})
+			all = append(all, inLog{name, st.Name, card.Note, used})
 		case !errors.Is(err, fault.NotFound): // or it was just deleted, and the list still has it
 			return nil, err
 		}

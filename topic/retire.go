@@ -344,6 +344,44 @@ func (d *Document) neededBy(storage int, group string, st *protocol.State) (why 
 	return ""
 }
 
+// cameBack says that a retired storage topic has records: it was never retired, and the log did not show it when that
+// was noted.
+func cameBack(topic, storage string) string {
+	return fmt.Sprintf("storage topic %q of topic %q is noted as retired, as the log did not have it; the log has it again, with records: they are kept, and no group reads them; produce them again from there", storage, topic)
+}
+
+// isCopy reports whether a mirror has made a storage topic.
+func isCopy(c commitlog.TopicConfig) bool {
+	card, err := DecodeCard(c.Name, c.Card)
+	return err == nil && card != nil && card.From != nil
+}
+
+// mustBeEmpty is ErrCorrupt for a retired storage topic that came back with records. The copy of a mirror has those from
+// before the retirement, which was at its source.
+func (c *Catalog) mustBeEmpty(ctx context.Context, doc *Document, storage int) error {
+	st, err := c.log.Topic(ctx, doc.Storage[storage].Name)
+	if errors.Is(err, fault.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if isCopy(st.Config()) {
+		return st.Close()
+	}
+	_, err = st.Seal(ctx) // nothing comes meanwhile
+	for p := 0; p < st.Config().Partitions && err == nil; p++ {
+		var why string
+		if why, err = recordsOf(ctx, st, p); err == nil && why != "" {
+			err = fmt.Errorf("%s: %w", cameBack(doc.Name, st.Config().Name), fault.Corrupt)
+		}
+	}
+	if errors.Is(err, fault.NotFound) { // it was just deleted, and the log still showed it
+		err = nil
+	}
+	return errors.Join(err, st.Close())
+}
+
 // clearRetired removes the remains of retired storage topics. It may be repeated, also by a process
 // that was stopped for long: names of storage topics are never used again, and groups are changed only
 // while the definition is that one.
@@ -355,6 +393,9 @@ func (c *Catalog) clearRetired(ctx context.Context, doc *Document, version regis
 			continue
 		}
 		s.Clearing = false
+		if err := c.mustBeEmpty(ctx, doc, i); err != nil {
+			return err
+		}
 		if err := c.log.DeleteTopic(ctx, s.Name); err != nil && !errors.Is(err, fault.NotFound) {
 			return err
 		}

@@ -187,7 +187,7 @@ type Topic interface {
 	Hold(ctx context.Context, name string, offsets []int64) error
 
 	// Holds are the retention holds by name, as they are stored: also those of other processes and of earlier
-	// ones. A hold of -1 everywhere may be left out. fault.Corrupt when one can't be read.
+	// ones. A hold of -1 everywhere may be left out. fault.Corrupt, beside the others, when one can't be read.
 	Holds(ctx context.Context) (map[string][]int64, error)
 
 	// Seal makes every later append fail with fault.Sealed and returns the final Next of every

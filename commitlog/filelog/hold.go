@@ -275,20 +275,23 @@ func (s *store) eachHold(visit func(file string, v slot, bad error) error) error
 	return nil
 }
 
-// namedHolds are the holds as they are stored. One that is damaged may be that of any group, and fails the call.
+// namedHolds are the holds as they are stored. One that is damaged may be that of any group: the error comes beside
+// the others.
 func (s *store) namedHolds() (map[string][]int64, error) {
 	holds := map[string][]int64{}
+	var damaged error
 	err := s.withMeta(func() error {
 		return s.eachHold(func(file string, v slot, bad error) error {
 			if bad != nil {
-				return fmt.Errorf("hold %s, of which the group is not known: %w (its group replaces it; for a group that is gone, remove the file)", s.fs.Path(file), bad)
+				damaged = errors.Join(damaged, fmt.Errorf("hold %s, of which the group is not known: %w (its group replaces it; for a group that is gone, remove the file)", s.fs.Path(file), bad))
+			} else {
+				holds[v.name] = v.offsets
 			}
-			holds[v.name] = v.offsets
 			return nil
 		})
 	})
-	if err != nil {
-		return nil, fmt.Errorf("topic %q: %w", s.name, err)
+	if err = errors.Join(err, damaged); err != nil {
+		err = fmt.Errorf("topic %q: %w", s.name, err)
 	}
-	return holds, nil
+	return holds, err
 }

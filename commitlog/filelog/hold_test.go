@@ -207,6 +207,33 @@ func TestOneSoundSlotOfAHoldKeepsEnough(t *testing.T) {
 	}
 }
 
+// A hold that can't be read hides no other.
+func TestHoldsAreReadBesideADamagedOne(t *testing.T) {
+	t.Parallel()
+	s := aged(t, vfs.NewMem(1))
+	if err := errors.Join(s.hold("group", []int64{-1, -1}), s.hold("g", []int64{7, -1})); err != nil {
+		t.Fatal(err)
+	}
+	f, err := s.fs.OpenFile(holdFile(t, s), os.O_RDWR, 0)
+	for slot := range int64(2) {
+		if err == nil {
+			_, err = f.WriteAt([]byte{1, 2, 3, 4}, slot*slotSize(2))
+		}
+	}
+	if err := errors.Join(err, f.Close(), s.hold("h", []int64{9, 9})); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.namedHolds(); !errors.Is(err, fault.Corrupt) || len(got) != 1 || !slices.Equal(got["h"], []int64{9, 9}) {
+		t.Errorf("the holds are %v, %v; expected that of h, and ErrCorrupt", got, err)
+	}
+	if err := s.hold("g", []int64{8, -1}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.namedHolds(); err != nil || len(got) != 2 {
+		t.Errorf("once its group has replaced it, the holds are %v, %v", got, err)
+	}
+}
+
 // A hold that is new or lower than before is there after a power loss.
 func TestAHoldThatIsNewOrLowerIsDurable(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -79,11 +80,12 @@ func (h *handle) Holds(ctx context.Context) (map[string][]int64, error) {
 	}
 	holds := make(map[string][]int64, len(latest))
 	for key, value := range latest {
-		if holds[key[len(prefix):]], err = decodeHold(key, value, len(h.s.parts)); err != nil {
-			return nil, err
+		offsets, bad := decodeHold(key, value, len(h.s.parts))
+		if err = errors.Join(err, bad); bad == nil {
+			holds[key[len(prefix):]] = offsets
 		}
 	}
-	return holds, nil
+	return holds, err
 }
 
 // holds opens the topic of the holds, and makes it if that is wanted.
@@ -127,18 +129,14 @@ func lower(held []int64, key string, value []byte) error {
 	return nil
 }
 
-// decodeHold gives an offset for each partition. A stored list has another length when an operator
-// added partitions in Kafka and not every process has seen that; there are no records in those.
-func decodeHold(key string, value []byte, partitions int) ([]int64, error) {
-	var stored []int64
-	err := json.Unmarshal(value, &stored)
-	more := stored[min(partitions, len(stored)):]
-	if err != nil || len(stored) == 0 || slices.ContainsFunc(more, func(o int64) bool { return o >= 0 }) {
+// decodeHold reads a hold for a topic of so many partitions. Another program may have added some since the hold was
+// stored, or since the topic was opened here: these hold nothing.
+func decodeHold(key string, value []byte, partitions int) (offsets []int64, err error) {
+	if err := json.Unmarshal(value, &offsets); err != nil || len(offsets) == 0 {
 		return nil, fmt.Errorf("%w: hold %q is %.100q; expected a JSON list of %d offsets", fault.Corrupt, key, value, partitions)
 	}
-	offsets := slices.Repeat([]int64{-1}, partitions)
-	copy(offsets, stored)
-	return offsets, nil
+	offsets = append(offsets, slices.Repeat([]int64{-1}, max(0, partitions-len(offsets)))...)
+	return offsets[:partitions], nil
 }
 
 // readHolds reads on where it stopped the last time, and gives the records whose keys have a prefix.

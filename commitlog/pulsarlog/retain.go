@@ -3,6 +3,7 @@ package pulsarlog
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -108,9 +109,9 @@ func (p *partition) retain(ctx context.Context, c driver.TopicConfig, m metadata
 	return p.trim(ctx, cut)
 }
 
-// holdsIn are the holds of a topic of so many partitions, by name.
-func holdsIn(m metadata, partitions int) (map[string][]int64, error) {
-	holds := map[string][]int64{}
+// holdsIn are the holds of a topic of so many partitions, by name; fault.Corrupt, beside the others, for a damaged one.
+func holdsIn(m metadata, partitions int) (holds map[string][]int64, damaged error) {
+	holds = map[string][]int64{}
 	for property, value := range m.Properties {
 		name, ok := strings.CutPrefix(property, holdPrefix)
 		if !ok {
@@ -118,11 +119,12 @@ func holdsIn(m metadata, partitions int) (map[string][]int64, error) {
 		}
 		var offsets []int64
 		if err := json.Unmarshal([]byte(value), &offsets); err != nil || len(offsets) != partitions {
-			return nil, fmt.Errorf("property %s is %.40q; expected %d offsets: %w", property, value, partitions, fault.Corrupt)
+			damaged = errors.Join(damaged, fmt.Errorf("property %s is %.40q; expected %d offsets: %w", property, value, partitions, fault.Corrupt))
+			continue
 		}
 		holds[name] = offsets
 	}
-	return holds, nil
+	return holds, damaged
 }
 
 // heldBy is the lowest offset that a hold names for a partition; -1: none does.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -134,13 +135,13 @@ func (a *app) groupDelete() *cobra.Command {
 		Short: "Delete a group and its progress",
 		Long: `Delete a group and its progress; its topic stays. A group with live members is a
 conflict (exit code 4). --force deletes it all the same, and also a group whose
-documents can't be read. On a terminal it asks first; --yes answers, and without a
-terminal it is needed.`,
+documents can't be read, or that only its retention hold in the log tells of. On a
+terminal it asks first; --yes answers, and without a terminal it is needed.`,
 	}
 	f.register(cmd.Flags(), "also with members, or with documents that can't be read")
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		g, err := rf.Admin().DescribeGroup(ctx, args[0])
-		if f.force && unreadableDocument(err) {
+		if f.force && (unreadableDocument(err) || !f.dryRun && errors.Is(err, fault.NotFound)) { // the log alone may know it
 			g, err = api.Group{Name: args[0], Topic: "(unknown)"}, nil
 		}
 		if err != nil {

@@ -119,21 +119,24 @@ func delivering(program string, d *api.Subscription) string {
 
 func (a *app) subscriptionDelete() *cobra.Command {
 	var f deleteFlags
+	var id string
 	cmd := &cobra.Command{
 		Use:   "delete NAME",
 		Short: "Delete a subscription, its progress and its dead letters",
 		Long: `Delete a subscription with its progress and its internal topics; its topic stays. A
 subscription with live members, parked records or dead letters is a conflict (exit
-code 4), unless --force ends the members and drops those records. Repeat an
+code 4), unless --force ends the members and drops those records. So is one that only
+the log knows, unless --force --id ID names it: another registry may know it. Repeat an
 interrupted deletion to finish it. On a terminal it asks first; --yes answers, and
 without a terminal it is needed.`,
 		Example: `  ringfence subscription delete billing --dry-run
   ringfence subscription delete billing --force --yes`,
 	}
 	f.register(cmd.Flags(), "also while members run, and while records are parked or dead letters")
+	cmd.Flags().StringVar(&id, "id", "", "only the subscription of this `ID`")
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
 		remove := func(dryRun bool) error {
-			return rf.Admin().DeleteSubscription(ctx, args[0], &admin.DeleteSubscriptionOptions{Force: f.force, DryRun: dryRun})
+			return rf.Admin().DeleteSubscription(ctx, args[0], &admin.DeleteSubscriptionOptions{Force: f.force, DryRun: dryRun, ID: id})
 		}
 		if f.dryRun || !f.yes && a.asks() {
 			if err := remove(true); err != nil {
