@@ -47,7 +47,7 @@ func checkFindings(t *api.TopicCheck) []api.Finding {
 // subject is a group, or a subscription with its group, in findings.
 type subject struct {
 	what, name string
-	deliver    string // the command that starts a member
+	deliver    string // the command that starts a member, and never one that takes records to print them; "": there is none
 	resume     string
 	seek       string // the command that goes to a place
 }
@@ -58,7 +58,7 @@ func (s *survey) finding(of *subject, severity api.Severity, kind string, since 
 
 func (s *survey) ofGroup(g *api.Group) []api.Finding {
 	of := &subject{
-		what: "group", name: g.Name, deliver: fmt.Sprintf("ringfence consume %s --group %s", g.Topic, g.Name),
+		what: "group", name: g.Name, deliver: fmt.Sprintf("ringfence consume %s --group %s --exec COMMAND", g.Topic, g.Name),
 		resume: "ringfence group resume " + g.Name, seek: "ringfence group seek " + g.Name,
 	}
 	if g.Damaged != "" {

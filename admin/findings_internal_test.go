@@ -30,7 +30,7 @@ func TestStatusFindsWhatIsWrongWithAGroup(t *testing.T) {
 	}{
 		"nothing":                      {func(*api.Group) {}, "", "", ""},
 		"unreadable":                   {func(g *api.Group) { *g = api.Group{Name: "g", Damaged: "torn"} }, api.FoundUnreadable, api.Critical, "ringfence group describe g"},
-		"no member":                    {func(g *api.Group) { g.Members = nil }, api.FoundNoMember, api.Critical, "ringfence consume t --group g"},
+		"no member":                    {func(g *api.Group) { g.Members = nil }, api.FoundNoMember, api.Critical, "ringfence consume t --group g --exec COMMAND"},
 		"no member, and nothing to do": {func(g *api.Group) { *g = owned(0); g.Members = nil }, "", "", ""},
 		"orphaned":                     {func(g *api.Group) { g.Units[0].Phase = api.Orphaned }, api.FoundNoOwner, api.Critical, "ringfence group describe g"},
 		"orphaned, and nothing to do":  {func(g *api.Group) { *g = owned(0); g.Units[0].Phase = api.Orphaned }, "", "", ""},
@@ -70,8 +70,8 @@ func TestStatusFindsWhatIsWrongWithASubscription(t *testing.T) {
 	}{
 		"nothing":             {func(*api.SubscriptionStatus) {}, "", "", ""},
 		"never delivered":     {func(d *api.SubscriptionStatus) { d.Group, d.Endpoint = nil, &api.Endpoint{} }, api.FoundNoMember, api.Warning, "ringfence serve"},
-		"no member":           {func(d *api.SubscriptionStatus) { d.Group.Members = nil }, api.FoundNoMember, api.Critical, "ringfence subscription run s"},
-		"no member, parked":   {func(d *api.SubscriptionStatus) { d.Group.Members, d.Group.Lag, d.Parked.Records = nil, 0, 1 }, api.FoundNoMember, api.Critical, "ringfence subscription run s"},
+		"no member":           {func(d *api.SubscriptionStatus) { d.Group.Members = nil }, api.FoundNoMember, api.Critical, "ringfence subscription run s --exec COMMAND"},
+		"no member, parked":   {func(d *api.SubscriptionStatus) { d.Group.Members, d.Group.Lag, d.Parked.Records = nil, 0, 1 }, api.FoundNoMember, api.Critical, "ringfence subscription run s --exec COMMAND"},
 		"unreadable":          {func(d *api.SubscriptionStatus) { d.Damaged = "torn" }, api.FoundUnreadable, api.Critical, "ringfence subscription describe s"},
 		"problem":             {func(d *api.SubscriptionStatus) { d.Problems = []string{"journal: corrupt"} }, api.FoundProblem, api.Critical, "ringfence subscription describe s"},
 		"paused by a user":    {func(d *api.SubscriptionStatus) { d.Paused = &api.Pause{By: "ann@host"} }, api.FoundPaused, api.Warning, "ringfence subscription resume s"},

@@ -12,10 +12,13 @@ import (
 // ofSubscription says what is wrong with a subscription.
 func (s *survey) ofSubscription(d *api.SubscriptionStatus) []api.Finding {
 	of := &subject{
-		what: "subscription", name: d.Name, deliver: "ringfence subscription run " + d.Name,
+		what: "subscription", name: d.Name, deliver: "ringfence subscription run " + d.Name + " --exec COMMAND",
 		resume: "ringfence subscription resume " + d.Name, seek: "ringfence subscription reset " + d.Name,
 	}
-	if d.Endpoint != nil {
+	switch {
+	case d.Order == api.OrderByFunction:
+		of.deliver = "" // only a program that has the function
+	case d.Endpoint != nil:
 		of.deliver = "ringfence serve"
 	}
 	describe := "ringfence subscription describe " + d.Name

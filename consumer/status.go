@@ -46,6 +46,7 @@ func (l Layout) Describe(ctx context.Context, reg *registry.Registry, name strin
 		if err != nil {
 			return api.Group{}, err
 		}
+		u.Paused = d.Control.Paused || slices.Contains(d.Control.PausedUnits, i)
 		info.Units = append(info.Units, u)
 		info.Lag += u.Lag
 		info.Dropped += u.Dropped
@@ -131,7 +132,7 @@ func alive(p api.Phase) bool { return p == api.Owned || p == api.Moving || p == 
 func unitInfo(ctx context.Context, t *topic.Topic, name string, inputs []group.UnitInput, s *group.Status, live []api.Member, now int64) (api.Unit, error) {
 	info := api.Unit{
 		Unit: s.Number, Phase: s.Phase, Owner: s.Owner.Member, Alive: alive(s.Phase), Epoch: s.Owner.Epoch,
-		Why: s.Why, Paused: s.Phase == api.Paused,
+		Why: s.Why,
 	}
 	if s.Target != s.Owner.Member && s.Phase != api.Unowned && slices.ContainsFunc(live, func(m api.Member) bool { return m.ID == s.Target }) {
 		info.Target = s.Target

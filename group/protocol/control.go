@@ -13,29 +13,34 @@ import (
 
 // Pause stops intake: of the whole group, or of the given units only. Owners keep their units.
 func (g *Group) Pause(ctx context.Context, by string, units ...int) error {
-	return g.control(ctx, by, func(c *Control) {
+	return g.control(ctx, by, func(c *Control) error {
 		if len(units) == 0 {
 			c.Paused = true
-			return
+			return nil
 		}
 		c.PausedUnits = append(c.PausedUnits, units...)
+		return nil
 	})
 }
 
-// Resume undoes Pause: of everything, or of the given units only.
+// Resume undoes Pause: of everything, or of the given units only. ErrConflict for some units of a group that is paused
+// as a whole.
 func (g *Group) Resume(ctx context.Context, by string, units ...int) error {
-	return g.control(ctx, by, func(c *Control) {
-		if len(units) == 0 {
+	return g.control(ctx, by, func(c *Control) error {
+		switch {
+		case len(units) == 0:
 			c.Paused, c.PausedUnits = false, nil
-			return
+		case c.Paused:
+			return fmt.Errorf("group %q is paused as a whole, and goes on as a whole: \"ringfence group resume %s\": %w", g.name, g.name, registry.ErrConflict)
 		}
 		c.PausedUnits = slices.DeleteFunc(c.PausedUnits, func(u int) bool { return slices.Contains(units, u) })
+		return nil
 	})
 }
 
 // control changes the group's control document. After a lost reply and a conflict it does not
 // repeat the change, but looks for its own document there: others may have changed it since.
-func (g *Group) control(ctx context.Context, by string, change func(*Control)) error {
+func (g *Group) control(ctx context.Context, by string, change func(*Control) error) error {
 	var sent []byte // with no reply
 	for {
 		meta, metaEntry, err := g.existing(ctx)
@@ -53,7 +58,9 @@ func (g *Group) control(ctx context.Context, by string, change func(*Control)) e
 		case sent != nil:
 			return fmt.Errorf("group %q: %q changed what is paused meanwhile; look at it: %w", g.name, c.By, registry.ErrUnknown)
 		}
-		change(&c)
+		if err := change(&c); err != nil {
+			return err
+		}
 		c.By, c.At = by, time.Now().UnixMilli()
 		slices.Sort(c.PausedUnits)
 		c.PausedUnits = slices.Compact(c.PausedUnits)

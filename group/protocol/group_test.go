@@ -77,7 +77,7 @@ func TestPauseAndResume(t *testing.T) {
 	if !st.Control.Paused || !slices.Equal(st.Control.PausedUnits, []int{1, 3}) || st.Control.By != "bob" {
 		t.Fatalf("control %+v", st.Control)
 	}
-	must(t, f.g.Resume(ctx, "bob", 1))
+	wantErr(t, f.g.Resume(ctx, "bob", 1), registry.ErrConflict) // it would stay paused
 	must(t, f.g.Resume(ctx, "bob"))
 	st, err = f.g.Load(ctx, false)
 	must(t, err)

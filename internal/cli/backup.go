@@ -89,6 +89,12 @@ process again. What was produced later is not there.`,
 	}
 	cmd.Flags().StringVar(&from, "from", "", "backup: a `file`, a directory, or - for standard input")
 	_ = cmd.MarkFlagRequired("from")
+	cmd.PreRunE = checked(func() error {
+		if a.global.log+a.global.registry != "" {
+			return fmt.Errorf("a backup is restored into --data; expected no --log and no --registry (RINGFENCE_LOG, RINGFENCE_REGISTRY): %w", fault.Invalid)
+		}
+		return nil
+	})
 	return cmd
 }
 

@@ -115,7 +115,7 @@ func TestSubscriptionsAreNamed(t *testing.T) {
 			t.Errorf("%s: %q; expected %q", line, stdout, want)
 		}
 	}
-	if _, stdout, _ := runLine(t, "subscription", "describe", "billing", "--data", data); !strings.Contains(stdout, "it was never delivered: start ringfence subscription run billing\n") {
+	if _, stdout, _ := runLine(t, "subscription", "describe", "billing", "--data", data); !strings.Contains(stdout, "it was never delivered: start ringfence subscription run billing --exec COMMAND\n") {
 		t.Errorf("the command that delivers it is not named: %q", stdout)
 	}
 	_, _, stderr := runLine(t, "subscription", "create", strings.Repeat("a", 300), "--topic", "orders", "--data", data)

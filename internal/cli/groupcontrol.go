@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -116,10 +115,10 @@ func (a *app) groupControl(verb, short string, control func(*admin.Client, conte
 		return emit(a, result, func(r *report, _ api.GroupPause) {
 			what := "all partitions"
 			if !result.All {
-				what = namesOf("partition", strings.Fields(strings.Trim(fmt.Sprint(some), "[]")))
+				what = namesOf("partition", unitNames(&g, some))
 			}
-			if verb == "resume" && !g.Paused && !slices.ContainsFunc(g.Units, func(u api.Unit) bool { return u.Paused }) {
-				r.line("group %s was not paused", args[0])
+			if verb == "resume" && !g.Paused && !slices.ContainsFunc(g.Units, func(u api.Unit) bool { return u.Paused && slices.Contains(result.Partitions, u.Unit) }) {
+				r.line("group %s was not paused: %s", args[0], what)
 				return
 			}
 			r.line("%sd group %s: %s", verb, args[0], what)

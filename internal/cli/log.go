@@ -168,7 +168,7 @@ func (a *app) dumpLog(ctx context.Context, dir string, f dumpFlags) error {
 			fmt.Fprintln(a.stderr, a.stderr.Line(damageText(t.Config.Name, d)))
 		}
 	}
-	if f.partition >= most {
+	if f.partition >= most && most > 0 {
 		return fmt.Errorf("--partition %d: expected at most %d, which is the last one here: %w", f.partition, most-1, fault.Invalid)
 	}
 	return damageError(checkedTopics(report))

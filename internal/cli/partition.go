@@ -48,6 +48,18 @@ func atoi(text string) int {
 	return int(n)
 }
 
+// unitNames are the partitions of units, as flags name them.
+func unitNames(g *api.Group, units []int) (names []string) {
+	for _, u := range g.Units {
+		if slices.Contains(units, u.Unit) {
+			for _, p := range u.Positions {
+				names = append(names, partitionName(p.Storage, p.Partition))
+			}
+		}
+	}
+	return names
+}
+
 // unitsOf are the units of a group that flags name. within says that the numbers are of one storage topic already.
 func unitsOf(g *api.Group, names []string, within bool) ([]int, error) {
 	return partitionsOf(fmt.Sprintf("group %q", g.Name), names, func(storage, partition int) int {

@@ -111,10 +111,13 @@ func deliveryState(d *api.SubscriptionStatus) string {
 
 // delivering is the command that delivers a subscription.
 func delivering(program string, d *api.Subscription) string {
-	if d.Endpoint != nil {
+	switch {
+	case d.Order == api.OrderByFunction:
+		return "the program that has the function"
+	case d.Endpoint != nil:
 		return program + " serve"
 	}
-	return program + " subscription run " + d.Name
+	return program + " subscription run " + d.Name + " --exec COMMAND"
 }
 
 func (a *app) subscriptionDelete() *cobra.Command {
