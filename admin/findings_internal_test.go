@@ -69,7 +69,7 @@ func TestStatusFindsWhatIsWrongWithASubscription(t *testing.T) {
 		command  string
 	}{
 		"nothing":             {func(*api.SubscriptionStatus) {}, "", "", ""},
-		"never delivered":     {func(d *api.SubscriptionStatus) { d.Group, d.Endpoint = nil, &api.Endpoint{} }, api.FoundNoMember, api.Warning, "ringfence serve"},
+		"never delivered":     {func(d *api.SubscriptionStatus) { d.Group, d.Endpoint = nil, &api.Endpoint{} }, api.FoundNoMember, api.Critical, "ringfence serve"},
 		"no member":           {func(d *api.SubscriptionStatus) { d.Group.Members = nil }, api.FoundNoMember, api.Critical, "ringfence subscription run s --exec COMMAND"},
 		"no member, parked":   {func(d *api.SubscriptionStatus) { d.Group.Members, d.Group.Lag, d.Parked.Records = nil, 0, 1 }, api.FoundNoMember, api.Critical, "ringfence subscription run s --exec COMMAND"},
 		"unreadable":          {func(d *api.SubscriptionStatus) { d.Damaged = "torn" }, api.FoundUnreadable, api.Critical, "ringfence subscription describe s"},

@@ -62,7 +62,7 @@ func (s *survey) ofDelivery(of *subject, d *api.SubscriptionStatus) (all []api.F
 		if len(d.Problems) > 0 {
 			return nil
 		}
-		return []api.Finding{s.finding(of, api.Warning, api.FoundNoMember, d.Created, of.deliver, "it was never delivered")}
+		return []api.Finding{s.finding(of, api.Critical, api.FoundNoMember, d.Created, of.deliver, "it was never delivered")}
 	}
 	waiting := g.Lag > 0 || d.Parked.Records > d.Blocked || d.Changing()
 	if len(g.Members) == 0 && waiting && g.Lag == 0 {

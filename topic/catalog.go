@@ -107,8 +107,8 @@ func (c *Catalog) EnsureUnless(ctx context.Context, name string, cfg Config, why
 		case doc.Internal != cfg.Internal:
 			return nil, errors.Join(doc.CheckPublic(), fmt.Errorf("topic %q is there already, and is a part of %q; asked for was %q: %w", name, doc.Internal, cfg.Internal, fault.Exists))
 		case !doc.same(cfg):
-			return nil, fmt.Errorf("topic %q has %d partitions, router %s, hash %s; asked for %d, %s, %s (delete it first, or use another name): %w",
-				name, doc.Storage[0].Partitions, doc.Router, doc.Hash, cfg.Partitions, cfg.Router, cfg.Hash, fault.Exists)
+			return nil, fmt.Errorf("topic %q has %d partitions, router %s, hash %s; asked for %d, %s, %s; use another name, or give it more partitions with \"ringfence topic add-storage %s\": %w",
+				name, doc.Storage[0].Partitions, doc.Router, doc.Hash, cfg.Partitions, cfg.Router, cfg.Hash, name, fault.Exists)
 		case doc.State == Ready:
 			if err := doc.CheckHere(); err != nil {
 				return doc, err
