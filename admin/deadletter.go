@@ -14,7 +14,7 @@ type DeadLetterOptions struct {
 	IDs   []string
 	Key   []byte    // nil: any
 	Since time.Time // only those that failed for the first time then or later; zero: any
-	// Decided makes ListDeadLetters list also those that were decided about: redriven, skipped, discarded, edited.
+	// Decided makes ListDeadLetters list also what was decided about in the last 30 days: redriven, edited, skipped, discarded.
 	Decided bool
 	// Filter is an expression such as `answer contains "404"`, see SubscriptionConfig.Filter: it sees status, reason, attempts
 	// and answer too. Dead letters that it can't be computed for are not chosen. "": all.
@@ -22,6 +22,7 @@ type DeadLetterOptions struct {
 	// DryRun makes RedriveDeadLetters, SkipDeadLetters and DiscardDeadLetters order nothing: they return how many they would
 	// order about, or what is in the way as far as it is known.
 	DryRun bool
+	By     string // the user that decides; default user@host of this process
 }
 
 // ListDeadLetters lists what is not delivered until it is decided about, in order of key and place. With an error it lists what

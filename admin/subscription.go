@@ -114,6 +114,8 @@ type PauseSubscriptionOptions struct {
 	By      string // the user, or the thing, that pauses it; default user@host of this process
 	ID      string // of the subscription that is meant: one of the name with another ID is ErrNotFound. "": any
 	Untaken bool   // only while its endpoint has taken no record
+	// ResumedAt makes it depend on no resume since then: it is what Subscription.ResumedAt was. nil: whenever
+	ResumedAt *api.Time
 }
 
 // PauseSubscription has a subscription deliver nothing until it is resumed. Its members hear of it within a second or so: they
@@ -121,7 +123,15 @@ type PauseSubscriptionOptions struct {
 // either. A paused subscription keeps its reason.
 func (c *Client) PauseSubscription(ctx context.Context, name string, opts *PauseSubscriptionOptions) (*api.Subscription, error) {
 	o := orZero(opts)
-	return described(c.subs.Pause(ctx, name, o.ID, o.Reason, o.By, o.Untaken))
+	p := subscription.Pausing{Reason: o.Reason, By: o.By, Life: o.ID, Untaken: o.Untaken}
+	if o.ResumedAt != nil {
+		var at int64
+		if t := o.ResumedAt.Time(); !t.IsZero() {
+			at = t.UnixMilli()
+		}
+		p.ResumedAt = &at
+	}
+	return described(c.subs.Pause(ctx, name, p))
 }
 
 // NoteTaken notes that the endpoint of a subscription, by its ID and URL, has taken a record: from then on a refusal is about
@@ -247,10 +257,10 @@ func subscriptionOf(d *subscription.Document) *api.Subscription {
 	s := &api.Subscription{
 		Name: d.Name, State: d.State, Topic: d.Topic, Order: api.Order(d.Order), From: api.From(d.From), Retry: api.Retry(d.Retry),
 		DeadLetters: api.DeadLetterPolicy(d.DeadLetters), Endpoint: (*api.Endpoint)(d.Endpoint), Filter: d.Filter, Limits: (*api.Limits)(d.Limits),
-		Sets: []api.ShardSet{}, Created: api.Millis(d.Created), Damaged: d.Damaged, TakenAt: api.Millis(d.TakenAt),
+		Sets: []api.ShardSet{}, Created: api.Millis(d.Created), Damaged: d.Damaged, TakenAt: api.Millis(d.TakenAt), ResumedAt: api.Millis(d.ResumedAt),
 	}
 	if len(d.Sets) > 0 {
-		s.ID = d.Life()
+		s.ID, s.Decisions = d.Life(), d.DecidedTopic()
 	}
 	if d.Paused != nil {
 		s.State = "paused"

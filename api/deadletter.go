@@ -1,6 +1,7 @@
 package api
 
-// DeadLetter is a record of a subscription that is not delivered until it is decided about, or was decided about.
+// DeadLetter is a record of a subscription that is not delivered until it is decided about, or one that was decided about: it was
+// a dead letter or, if it was skipped or discarded, it may have been tried again.
 type DeadLetter struct {
 	ID            string           `json:"id"`
 	Topic         string           `json:"topic"`
@@ -13,13 +14,14 @@ type DeadLetter struct {
 	ValueEncoding string           `json:"value_encoding,omitempty"`
 	Headers       []Header         `json:"headers"`
 	Attempts      int              `json:"attempts"`
-	Reason        string           `json:"reason"` // attempts or permanent; "" while it waits
+	Reason        string           `json:"reason"` // attempts or permanent; "" while it waits, and when it was decided about before it was given up
 	Status        DeadLetterStatus `json:"status"`
 	Ordered       DeadLetterStatus `json:"ordered,omitempty"` // what it becomes as soon as a member is there; "": nothing is decided
 	Answer        string           `json:"answer"`            // the last error
 	FailedAt      Time             `json:"failed_at"`         // for the first time
 	DecidedAt     Time             `json:"decided_at,omitempty"`
-	Lost          string           `json:"lost,omitempty"` // why value and headers are missing: it can only be skipped or discarded
+	DecidedBy     string           `json:"decided_by,omitempty"` // the user that gave the order
+	Lost          string           `json:"lost,omitempty"`       // why value and headers are missing: it can only be skipped or discarded
 }
 
 // KeyText is the key, or "" for none.

@@ -17,9 +17,11 @@ type Subscription struct {
 	Limits      *Limits          `json:"limits,omitempty"`   // nil: there are none
 	Sets        []ShardSet       `json:"sets"`               // of shards: one that delivers, beside it one that begins or ends, and those of lately
 	Created     Time             `json:"created,omitempty"`
-	Paused      *Pause           `json:"paused,omitempty"`   // nil: it is not
-	TakenAt     Time             `json:"taken_at,omitempty"` // when the endpoint took a record for the first time
-	Damaged     string           `json:"damaged,omitempty"`  // why the definition can't be used; then only the name is known
+	Paused      *Pause           `json:"paused,omitempty"`     // nil: it is not
+	ResumedAt   Time             `json:"resumed_at,omitempty"` // when a pause ended last
+	TakenAt     Time             `json:"taken_at,omitempty"`   // when the endpoint took a record for the first time
+	Decisions   string           `json:"decisions,omitempty"`  // topic with what was decided about dead letters and parked records
+	Damaged     string           `json:"damaged,omitempty"`    // why the definition can't be used; then only the name is known
 }
 
 // Order says what a subscription delivers in order. It can't be changed later.

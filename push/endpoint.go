@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/limits"
 	"github.com/ringfence/ringfence/subscription"
@@ -47,10 +48,12 @@ type Config struct {
 
 	// Pause is called, with what was said, when the endpoint wants nothing more (410); and, as first, when it refuses a
 	// record with 401, 403 or 404 and has taken none so far, as it is a wrong address or secret rather than a wrong record.
-	// It reports whether the subscription is paused: then the attempt counts for nothing. Took is called when the endpoint
+	// It gets what ResumedAt was when the attempt began, and returns the subscription as it is then: a pause that was ended
+	// meanwhile may be for the same fault, so the answer pauses nothing. Took is called when the endpoint
 	// takes a record, until it has succeeded once. For sets both; nil: neither.
-	Pause func(ctx context.Context, said string, first bool) (paused bool, err error)
-	Took  func(ctx context.Context) error
+	Pause     func(ctx context.Context, said string, first bool, resumed api.Time) (*api.Subscription, error)
+	Took      func(ctx context.Context) error
+	ResumedAt api.Time // of the subscription
 }
 
 // Endpoint delivers to one URL.
@@ -63,10 +66,11 @@ type Endpoint struct {
 	secrets      *kept[[][]byte]
 	token        *kept[string]
 	transport    *http.Transport // no client: one would follow redirections, unless told not to
-	pause        func(context.Context, string, bool) (bool, error)
+	pause        func(context.Context, string, bool, api.Time) (*api.Subscription, error)
 	took         func(context.Context) error
-	taken        atomic.Bool // it has taken a record, or what it refuses is given up from the first on
-	unreached    chan error  // why it could not be reached, by a fault of this side
+	taken        atomic.Bool              // it has taken a record, or what it refuses is given up from the first on
+	resumed      atomic.Pointer[api.Time] // when the subscription was resumed last, as far as it is known
+	unreached    chan error               // why it could not be reached, by a fault of this side
 	log          *slog.Logger
 }
 
@@ -88,6 +92,7 @@ func New(cfg Config) (*Endpoint, error) {
 	log := cfg.Logger.With("subscription", cfg.Subscription)
 	e := &Endpoint{subscription: cfg.Subscription, cloudEvents: cfg.CloudEvents, timeout: cfg.Timeout, body: cfg.BodyTimeout, pause: cfg.Pause, took: cfg.Took, log: log, unreached: make(chan error, 1)}
 	e.taken.Store(cfg.Pause == nil || cfg.Took == nil)
+	e.resumed.Store(&cfg.ResumedAt)
 	origin := u.Scheme + "://" + u.Host
 	if e.secrets, err = keep(log, func() ([][]byte, error) { return readSecrets(cfg.SecretFile, origin) }); err != nil {
 		return nil, err
@@ -156,13 +161,13 @@ func transport(c *Config, g guard, origin string) (*http.Transport, error) {
 
 // Deliver posts a record: it is a ringfence.Handler. nil says that it is done.
 func (e *Endpoint) Deliver(ctx context.Context, m *ringfence.Message) error {
-	taken := e.taken.Load()
+	taken, resumed := e.taken.Load(), *e.resumed.Load()
 	err := e.post(ctx, m)
 	switch gone := errors.Is(err, ErrGone); {
 	case err == nil:
 		e.note(ctx)
 	case gone && e.pause != nil, !taken && errors.As(err, &refused{}):
-		return e.refused(ctx, err, !gone)
+		return e.refused(ctx, err, !gone, resumed)
 	}
 	return err
 }
@@ -182,13 +187,17 @@ func (e *Endpoint) note(ctx context.Context) {
 const pausing = time.Second
 
 // refused pauses the subscription because of an answer, which counts as no attempt. One that comes when the endpoint has
-// taken a record meanwhile may be from before it was mended: the record is tried once more, and judged by that.
-func (e *Endpoint) refused(ctx context.Context, err error, first bool) error {
-	paused, late := e.pause(ctx, err.Error(), first)
+// taken a record meanwhile, or the subscription was resumed, may be from before the endpoint was mended: the record is tried
+// once more, and judged by that.
+func (e *Endpoint) refused(ctx context.Context, err error, first bool, resumed api.Time) error {
+	now, late := e.pause(ctx, err.Error(), first, resumed)
 	if late != nil {
 		return shard.Uncounted(fmt.Errorf("%s, and the subscription could not be paused for that: %w", err.Error(), late), pausing)
 	}
-	if !paused {
+	switch {
+	case now.ResumedAt != resumed:
+		e.resumed.Store(&now.ResumedAt)
+	case now.Paused == nil:
 		e.taken.Store(true)
 	}
 	return shard.Uncounted(errors.New(err.Error()), pausing) // as text: it gives no record up

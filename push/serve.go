@@ -45,11 +45,11 @@ func For(rf *ringfence.Client, d *api.Subscription, c Config) (*Endpoint, error)
 		c.Timeout = time.Duration(t) * time.Millisecond
 	}
 	if c.Pause == nil {
-		c.Pause = func(ctx context.Context, said string, first bool) (bool, error) {
-			now, err := rf.Admin().PauseSubscription(ctx, d.Name, &admin.PauseSubscriptionOptions{
-				Reason: strings.ToValidUTF8(said[:min(len(said), shownBytes)], ""), ID: d.ID, By: subscription.ByEndpoint, Untaken: first,
+		c.ResumedAt = d.ResumedAt
+		c.Pause = func(ctx context.Context, said string, first bool, resumed api.Time) (*api.Subscription, error) {
+			return rf.Admin().PauseSubscription(ctx, d.Name, &admin.PauseSubscriptionOptions{
+				Reason: strings.ToValidUTF8(said[:min(len(said), shownBytes)], ""), ID: d.ID, By: subscription.ByEndpoint, Untaken: first, ResumedAt: &resumed,
 			})
-			return err == nil && now.Paused != nil, err
 		}
 		c.Took = func(ctx context.Context) error { return rf.Admin().NoteTaken(ctx, d.Name, d.ID, d.Endpoint.URL) }
 	}

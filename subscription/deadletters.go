@@ -11,6 +11,7 @@ import (
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/subscription/core"
+	"github.com/ringfence/ringfence/subscription/shard"
 )
 
 // Dead letters, for people: what is not delivered until an operator decides, and what was decided.
@@ -28,6 +29,7 @@ type entry struct {
 	Record commitlog.Record // the user's
 	Lost   error            // why the record can't be read; nil: it is there
 	Verb   core.Verb        // what was ordered, once it is done with
+	User   string           // gave that order
 	At     int64            // when, in Unix milliseconds
 }
 
@@ -46,13 +48,17 @@ func byKeyAndPlace(a, b entry) int {
 func (c *Subscriptions) DeadLetters(ctx context.Context, name string, opts *Choice) ([]api.DeadLetter, error) {
 	j, all, err := c.chosen(ctx, name, opts, nil)
 	if j != nil && opts != nil && opts.Decided {
-		history, also := j.history(ctx)
+		history, also := j.history(ctx, opts)
 		err = errors.Join(err, also)
+		last := map[core.ID]int64{}
+		for i := range history {
+			last[history[i].ID] = max(last[history[i].ID], history[i].At)
+		}
 		all = slices.DeleteFunc(all, func(e entry) bool { // it was carried out between the two looks
-			return slices.ContainsFunc(history, func(h entry) bool { return h.ID == e.ID })
+			at, done := last[e.ID]
+			return done && e.Since <= at
 		})
-		more, unfit := opts.choose(j.Definition.Topic, history)
-		all, err = append(all, more...), errors.Join(err, unfit)
+		all = append(all, history...)
 		slices.SortStableFunc(all, byKeyAndPlace)
 	}
 	out := make([]api.DeadLetter, len(all))
@@ -78,14 +84,14 @@ func deadLetterOf(topic string, e *entry) api.DeadLetter {
 	}
 	switch {
 	case e.Verb != 0:
-		d.Status, d.DecidedAt = decided[e.Verb], api.Millis(e.At)
+		d.Status, d.DecidedAt, d.DecidedBy = decided[e.Verb], api.Millis(e.At), e.User
 	case e.failed():
 		d.Status = api.Failed
 	}
 	if e.Verb == 0 {
 		d.Ordered = decided[e.Order]
 	}
-	if d.Status != api.Blocked {
+	if d.Status != api.Blocked && e.Reason != 0 {
 		d.Reason = e.Reason.String()
 	}
 	return d
@@ -156,14 +162,29 @@ func (j *journals) deadLettersOf(ctx context.Context, shard int, parked *Choice)
 	return all, nil
 }
 
-// history returns the decided dead letters of the present set; a record that was redriven and given up again
-// appears for each time. With an error they are those of the shards that could be read.
-func (j *journals) history(ctx context.Context) ([]entry, error) {
-	return eachShard(j, func(shard int) (all []entry, _ error) {
-		some, err := j.History(ctx, shard)
-		for _, d := range some {
-			all = append(all, entry{Item: d.Item, Shard: shard, Record: d.Record, Verb: d.Verb, At: d.At})
-		}
-		return all, err
-	})
+// history returns the matching ones of what became of records of all sets by orders; a record that was redriven and given up
+// again appears for each time. With an error it is what could be read.
+func (j *journals) history(ctx context.Context, opts *Choice) (all []entry, _ error) {
+	wanted, err := opts.chooses(j.Definition.Topic)
+	if err != nil {
+		return nil, err
+	}
+	some, err := j.History(ctx, func(d *shard.Decision) bool { e := decidedEntry(d); return wanted(&e) })
+	if errors.Is(err, fault.NotFound) {
+		j.reopen()
+	}
+	for i := range some {
+		all = append(all, decidedEntry(&some[i]))
+	}
+	return all, err
 }
+
+func decidedEntry(d *shard.Decision) entry {
+	e := entry{Item: d.Item, Record: d.Record, Verb: d.Verb, User: d.User, At: d.At}
+	if d.Lost {
+		e.Lost = errNoCopy
+	}
+	return e
+}
+
+var errNoCopy = errors.New("it could not be read any more when it was decided about")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/ringfence/ringfence/internal/fault"
@@ -59,7 +60,7 @@ func (c *Catalog) finishDelete(ctx context.Context, d *Document, version registr
 		err = release(ctx, all)
 	}
 	if err == nil {
-		err = c.dropTopics(ctx, all.All()...)
+		err = c.dropAll(ctx, all.All()...)
 	}
 	if err != nil {
 		return err
@@ -69,13 +70,21 @@ func (c *Catalog) finishDelete(ctx context.Context, d *Document, version registr
 	return raced(ctx, err)
 }
 
-// dropTopics removes the internal topics of sets, each given by its definition.
-func (c *Catalog) dropTopics(ctx context.Context, sets ...*Document) error {
+// dropAll removes the internal topics of sets, each given by its definition, and those that they share.
+func (c *Catalog) dropAll(ctx context.Context, sets ...*Document) error {
 	for _, d := range sets {
-		for _, name := range []string{d.JournalTopic(), d.DeadTopic()} {
-			if err := c.dropTopic(ctx, d.Name, name); err != nil {
-				return err
-			}
+		own, shared := d.partsOf()
+		if err := c.dropParts(ctx, d.Name, slices.Concat(own, shared)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Catalog) dropParts(ctx context.Context, subscription string, parts []part) error {
+	for _, p := range parts {
+		if err := c.dropTopic(ctx, subscription, p.name); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -157,7 +166,7 @@ func (c *Catalog) DeleteStrays(ctx context.Context, name, id string) (n int, _ e
 func (c *Catalog) abandon(ctx context.Context, d *Document) error {
 	have, _, err := c.load(ctx, d.Name)
 	if errors.Is(err, fault.NotFound) || err == nil && have.Life() != d.Life() {
-		return c.dropTopics(ctx, d.All()...)
+		return c.dropAll(ctx, d.All()...)
 	}
 	return err
 }

@@ -94,7 +94,8 @@ type Document struct {
 	Sets        []Set       `json:"sets"`
 	Created     int64       `json:"created"` // Unix ms
 	Paused      *Pause      `json:"paused,omitempty"`
-	TakenAt     int64       `json:"taken_at,omitempty"` // Unix ms: when the endpoint took a record for the first time; 0: it has not
+	ResumedAt   int64       `json:"resumed_at,omitempty"` // Unix ms: when a pause ended last; 0: none has
+	TakenAt     int64       `json:"taken_at,omitempty"`   // Unix ms: when the endpoint took a record for the first time; 0: it has not
 	// Damaged says why a listed definition can't be used: it has only a name then. "": it can be used.
 	Damaged string `json:"-"`
 

@@ -155,8 +155,9 @@ func (d *Document) retire(last int, at int64) {
 // takeUp makes the internal topics of the set that delivers. Those that the log has and the registry has forgotten
 // go on.
 func (c *Catalog) takeUp(ctx context.Context, d *Document) error {
-	for _, name := range []string{d.JournalTopic(), d.DeadTopic()} {
-		if _, err := c.parts(d.Name).Ensure(ctx, name, d.config()); err != nil {
+	own, shared := d.partsOf()
+	for _, p := range slices.Concat(own, shared) {
+		if _, err := c.parts(d.Name).Ensure(ctx, p.name, p.config); err != nil {
 			return err
 		}
 	}

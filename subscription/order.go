@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/subscription/core"
 	"github.com/ringfence/ringfence/subscription/shard"
@@ -56,10 +57,14 @@ func (c *Subscriptions) Order(ctx context.Context, name string, opts *Choice, ve
 			edited = &rec
 		}
 	}
+	user := group.Operator()
+	if opts != nil && opts.By != "" {
+		user = opts.By
+	}
 	if opts != nil && opts.DryRun {
 		return len(dead), nil
 	}
-	late, err := c.giveOrder(ctx, j, verb, dead, edited, parked)
+	late, err := c.giveOrder(ctx, j, verb, user, dead, edited, parked)
 	if err == nil && len(late) > 0 {
 		names := make([]string, len(late))
 		for i, id := range late {
@@ -72,18 +77,17 @@ func (c *Subscriptions) Order(ctx context.Context, name string, opts *Choice, ve
 
 // notFailed returns why nothing can be ordered about an ID.
 func notFailed(ctx context.Context, j *journals, waiting []entry, id string) error {
-	named := func(l entry) bool { return l.ID.String() == id }
-	if at := slices.IndexFunc(waiting, named); at >= 0 && waiting[at].Order != 0 {
+	if at := slices.IndexFunc(waiting, func(l entry) bool { return l.ID.String() == id }); at >= 0 && waiting[at].Order != 0 {
 		return fmt.Errorf("dead letter %s is to be %s already, as soon as a member of the subscription is there: %w", id, decided[waiting[at].Order], fault.Conflict)
 	} else if at >= 0 {
 		return fmt.Errorf("record %s has not failed: it waits behind one of its key that has, and goes on once that is decided about: %w", id, fault.Conflict)
 	}
-	history, err := j.history(ctx)
+	history, err := j.history(ctx, &Choice{IDs: []string{id}})
 	if err != nil {
 		return err
 	}
-	if at := slices.IndexFunc(history, named); at >= 0 {
-		return fmt.Errorf("dead letter %s was %s already: %w", id, decided[history[at].Verb], fault.Conflict)
+	if n := len(history); n > 0 {
+		return fmt.Errorf("dead letter %s was %s already: %w", id, decided[history[n-1].Verb], fault.Conflict)
 	}
 	return fmt.Errorf("there is no failed record %q: %w", id, fault.NotFound)
 }
@@ -91,13 +95,13 @@ func notFailed(ctx context.Context, j *journals, waiting []entry, id string) err
 // giveOrder writes an order down for the shards that carry it out, and returns those that it was too late for.
 // During a reshard it may be too late for the old shards, and too early for the new ones: then it is given again
 // to the new ones, for what is still a dead letter.
-func (c *Subscriptions) giveOrder(ctx context.Context, j *journals, verb core.Verb, dead []entry, edited *commitlog.Record, parked *Choice) ([]core.ID, error) {
+func (c *Subscriptions) giveOrder(ctx context.Context, j *journals, verb core.Verb, user string, dead []entry, edited *commitlog.Record, parked *Choice) ([]core.ID, error) {
 	name, life := j.Definition.Name, j.Definition.Life()
 	var late []core.ID
 	for until := time.Now().Add(reshardPatience); ; {
 		var err error
 		if len(dead) > 0 {
-			late, err = j.order(ctx, verb, dead, edited)
+			late, err = j.order(ctx, verb, user, dead, edited)
 		}
 		if err != nil || len(late) == 0 {
 			return nil, err
@@ -130,9 +134,9 @@ const reshardPatience = 30 * time.Second
 
 // order writes down an order about dead letters; edited is the new record of the only one. It returns those that
 // were no longer dead letters when the order came, or that an earlier order has.
-func (j *journals) order(ctx context.Context, verb core.Verb, dead []entry, edited *commitlog.Record) (late []core.ID, _ error) {
+func (j *journals) order(ctx context.Context, verb core.Verb, user string, dead []entry, edited *commitlog.Record) (late []core.ID, _ error) {
 	for n := range j.Shards {
-		o := shard.Ordered{Shard: n, Verb: verb, Edited: edited}
+		o := shard.Ordered{Shard: n, Verb: verb, Edited: edited, User: user}
 		for _, e := range dead {
 			if e.Shard == n {
 				if o.IDs = append(o.IDs, e.ID); edited != nil {

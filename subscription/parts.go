@@ -3,7 +3,9 @@ package subscription
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/group/protocol"
@@ -20,6 +22,7 @@ import (
 const (
 	journalSuffix = ".retry"
 	deadSuffix    = ".dead"
+	decidedSuffix = ".decided"
 )
 
 // owner names a subscription in the definitions of its internal topics.
@@ -35,6 +38,27 @@ func (d *Document) JournalTopic() string { return d.Name + "." + d.Set().ID + jo
 // DeadTopic names the topic with the payloads of dead letters.
 func (d *Document) DeadTopic() string { return d.Name + "." + d.Set().ID + deadSuffix }
 
+// DecidedTopic names the topic with what orders made of records. It is that of all sets: a reshard leaves it as it is.
+func (d *Document) DecidedTopic() string { return d.Name + "." + d.Life() + decidedSuffix }
+
+// What the log keeps of decisions. A list of all of them is in memory.
+const (
+	decidedFor   = 30 * 24 * time.Hour
+	decidedBytes = 256 << 20
+)
+
+// part is an internal topic, as a set has it.
+type part struct {
+	name   string
+	config topic.Config
+}
+
+// partsOf returns the internal topics of the set that delivers; shared are those that it shares with other sets.
+func (d *Document) partsOf() (own, shared []part) {
+	lasting := topic.Config{Partitions: 1, RetentionAgeMS: decidedFor.Milliseconds(), RetentionBytes: decidedBytes}
+	return []part{{d.JournalTopic(), d.config()}, {d.DeadTopic(), d.config()}}, []part{{d.DecidedTopic(), lasting}}
+}
+
 // setOf returns the set whose internal topic has this name in a subscription; ok is false for other names.
 func setOf(name, topic string) (set string, ok bool) {
 	rest, ok := strings.CutPrefix(topic, name+".")
@@ -42,7 +66,7 @@ func setOf(name, topic string) (set string, ok bool) {
 		return "", false
 	}
 	set, kind, _ := strings.Cut(rest, ".")
-	return set, isSetID(set) && (kind == journalSuffix[1:] || kind == deadSuffix[1:])
+	return set, isSetID(set) && slices.Contains([]string{journalSuffix, deadSuffix, decidedSuffix}, "."+kind)
 }
 
 // journals are the internal topics of the set that delivers by a definition.
@@ -73,15 +97,16 @@ func (c *Subscriptions) journalsOf(ctx context.Context, d *Document) (*journals,
 			"topic", d.JournalTopic(), "partition", s.Shard, "records", s.Count, "first", s.First, "error", s.Why)
 	}
 	for _, of := range []struct {
-		name string
-		to   **commitlog.Topic
-	}{{d.JournalTopic(), &j.Journal}, {d.DeadTopic(), &j.Dead}} {
+		name       string
+		partitions int
+		to         **commitlog.Topic
+	}{{d.JournalTopic(), set.Shards, &j.Journal}, {d.DeadTopic(), set.Shards, &j.Dead}, {d.DecidedTopic(), 1, &j.Decisions}} {
 		t, err := c.topics.Open(ctx, of.name)
 		if err == nil {
 			err = c.parts(d.Name).Check(t.Document())
 		}
-		if err == nil && t.Document().Storage[0].Partitions != set.Shards {
-			err = fmt.Errorf("%d shards, and topic %q has %d partitions: %w", set.Shards, of.name, t.Document().Storage[0].Partitions, ErrDamaged)
+		if err == nil && t.Document().Storage[0].Partitions != of.partitions {
+			err = fmt.Errorf("%d shards: expected %d partitions, and topic %q has %d: %w", set.Shards, of.partitions, of.name, t.Document().Storage[0].Partitions, ErrDamaged)
 		}
 		if err == nil {
 			*of.to, err = t.Storage(0)
@@ -95,6 +120,7 @@ func (c *Subscriptions) journalsOf(ctx context.Context, d *Document) (*journals,
 
 // reopen has the internal topics of all sets opened anew by their next users.
 func (c *Subscriptions) reopen(d *Document) {
+	c.topics.Reopen(d.DecidedTopic())
 	for _, set := range d.All() {
 		c.topics.Reopen(set.JournalTopic())
 		c.topics.Reopen(set.DeadTopic())

@@ -25,21 +25,28 @@ const ByEndpoint = "endpoint"
 // maxReasonBytes bounds the reason of a pause.
 const maxReasonBytes = 1024
 
+// Pausing is a pause, and what it depends on.
+type Pausing struct {
+	Reason, By string
+	Life       string // only the subscription of that ID; "": any
+	Untaken    bool   // only while its endpoint has taken no record
+	ResumedAt  *int64 // only while it was resumed then last; nil: whenever
+}
+
 // Pause stops the delivery of a subscription until Resume, and returns it as it is stored. A paused one
-// keeps its reason and its user. With an ID (life), only the subscription of that ID is paused. ErrNotFound when
-// there is none; ErrInvalid for a reason that is too long, or no text. untaken: only while its endpoint has taken no record.
-func (c *Catalog) Pause(ctx context.Context, name, life, reason, by string, untaken bool) (*Document, error) {
-	if len(reason) > maxReasonBytes || !utf8.ValidString(reason) {
-		return nil, fmt.Errorf("a reason of %d bytes; expected a text of at most %d: %w", len(reason), maxReasonBytes, fault.Invalid)
+// keeps its reason and its user. ErrNotFound when there is none; ErrInvalid for a reason that is too long, or no text.
+func (c *Catalog) Pause(ctx context.Context, name string, p Pausing) (*Document, error) {
+	if len(p.Reason) > maxReasonBytes || !utf8.ValidString(p.Reason) {
+		return nil, fmt.Errorf("a reason of %d bytes; expected a text of at most %d: %w", len(p.Reason), maxReasonBytes, fault.Invalid)
 	}
 	return c.change(ctx, name, func(d *Document) (bool, error) {
-		if life != "" && d.Life() != life {
+		if p.Life != "" && d.Life() != p.Life {
 			return false, fmt.Errorf("subscription %q was deleted: %w", name, fault.NotFound)
 		}
-		if d.Paused != nil || untaken && d.TakenAt != 0 {
+		if d.Paused != nil || p.Untaken && d.TakenAt != 0 || p.ResumedAt != nil && *p.ResumedAt != d.ResumedAt {
 			return false, nil
 		}
-		d.Paused = &Pause{Since: time.Now().UnixMilli(), Reason: reason, By: cmp.Or(by, group.Operator())}
+		d.Paused = &Pause{Since: time.Now().UnixMilli(), Reason: p.Reason, By: cmp.Or(p.By, group.Operator())}
 		return true, nil
 	})
 }
@@ -59,9 +66,11 @@ func (c *Catalog) NoteTaken(ctx context.Context, name, life, endpoint string) er
 // Resume ends a pause, and returns the subscription as it is stored. ErrNotFound when there is none.
 func (c *Catalog) Resume(ctx context.Context, name string) (*Document, error) {
 	return c.change(ctx, name, func(d *Document) (bool, error) {
-		was := d.Paused != nil
-		d.Paused = nil
-		return was, nil
+		if d.Paused == nil {
+			return false, nil
+		}
+		d.Paused, d.ResumedAt = nil, max(time.Now().UnixMilli(), d.ResumedAt+1)
+		return true, nil
 	})
 }
 

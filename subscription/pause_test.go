@@ -35,13 +35,13 @@ func TestAPauseOfOneLifeDoesNotHitTheNext(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := c.Pause(t.Context(), "billing", lives[0], "gone", "ann@host", false); !errors.Is(err, fault.NotFound) {
+	if _, err := c.Pause(t.Context(), "billing", Pausing{Life: lives[0], Reason: "gone", By: "ann@host"}); !errors.Is(err, fault.NotFound) {
 		t.Errorf("the first life was paused after its deletion: %v", err)
 	}
 	if d, err := c.Get(t.Context(), "billing"); err != nil || d.Paused != nil {
 		t.Errorf("%+v, %v", d, err)
 	}
-	if d, err := c.Pause(t.Context(), "billing", lives[1], "gone", ByEndpoint, false); err != nil || d.Paused == nil || *d.Paused != (Pause{Since: d.Paused.Since, Reason: "gone", By: ByEndpoint}) {
+	if d, err := c.Pause(t.Context(), "billing", Pausing{Life: lives[1], Reason: "gone", By: ByEndpoint}); err != nil || d.Paused == nil || *d.Paused != (Pause{Since: d.Paused.Since, Reason: "gone", By: ByEndpoint}) {
 		t.Errorf("%+v, %v", d, err)
 	}
 }
@@ -84,7 +84,7 @@ func TestAChangeIsOfOneSubscriptionAndOneEndpoint(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if d, err := c.Pause(t.Context(), "billing", "", "401", ByEndpoint, true); err != nil || d.Paused != nil {
+	if d, err := c.Pause(t.Context(), "billing", Pausing{Reason: "401", By: ByEndpoint, Untaken: true}); err != nil || d.Paused != nil {
 		t.Errorf("an endpoint that has taken records pauses the subscription: %+v, %v", d, err)
 	}
 	freely := func(context.Context, *Document) error { return nil }

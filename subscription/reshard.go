@@ -136,7 +136,7 @@ func (c *Catalog) unlessDeleted(ctx context.Context, as *Document, err error) er
 	case unread != nil && !errors.Is(unread, fault.NotFound):
 		return err
 	}
-	return errors.Join(err, c.dropTopics(ctx, as))
+	return errors.Join(err, c.dropAll(ctx, as))
 }
 
 const clearTimeout = 5 * time.Second
@@ -183,7 +183,8 @@ func (s Set) gone() bool { return s.State == retired && s.Since == 0 }
 // Forget removes the topics of a retired set, and the set from the definition. The caller removes its
 // group.
 func (c *Catalog) Forget(ctx context.Context, d *Document, set *Document) error {
-	if err := c.dropTopics(ctx, set); err != nil {
+	own, _ := set.partsOf()
+	if err := c.dropParts(ctx, set.Name, own); err != nil {
 		return err
 	}
 	_, err := c.changeSets(ctx, d, func(now *Document) bool {

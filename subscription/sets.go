@@ -118,7 +118,7 @@ func (d *Document) Has(set string) bool {
 
 // Topics returns the topics that it delivers, or keeps what is parked in.
 func (d *Document) Topics() []string {
-	all := []string{d.Topic}
+	all := []string{d.Topic, d.DecidedTopic()}
 	for _, set := range d.All() {
 		all = append(all, set.JournalTopic(), set.DeadTopic())
 	}

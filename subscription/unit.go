@@ -157,7 +157,7 @@ func (w *shards) run(ctx context.Context, u *group.Unit, in []dispatch.Input, h 
 	}
 	s := shard.New(shard.Config{
 		Grant:      shard.Grant{Name: d.Name, Set: w.Set, Shard: u.Number(), Epoch: u.Epoch(), Run: u.Run(), Member: u.Member()},
-		Topics:     shard.Topics{Journal: w.Journal, Dead: w.Dead},
+		Topics:     shard.Topics{Journal: w.Journal, Dead: w.Dead, Decisions: w.Decisions},
 		Checkpoint: shard.Checkpoint{From: from, Stored: func(ctx context.Context) (int64, error) { return w.Stored(ctx, u.Number()) }, Advanced: u.Advanced},
 		Takeover:   shard.Takeover{Heir: left != nil, Parents: w.parents},
 		Policy:     shard.Policy{Terms: terms, OrderBy: w.opts.orderBy(d), Failed: w.failed, AnswerTimeout: w.opts.HandlerTimeout},

@@ -68,7 +68,7 @@ func (l brokenLog) OpenTopic(ctx context.Context, name string) (logdriver.Topic,
 	}
 	b := &brokenTopic{Topic: t}
 	// A shard that can't read what it has written delivers nothing: its run would last minutes.
-	if !strings.Contains(name, ".retry..") && !strings.Contains(name, ".dead..") {
+	if !strings.Contains(name, ".retry..") && !strings.Contains(name, ".dead..") && !strings.Contains(name, ".decided..") {
 		l.breakIt(b)
 	}
 	return b, nil

@@ -110,8 +110,9 @@ one, is a conflict (exit code 4); about a record that was never given up, "not f
 			Short: "List the records that wait for a decision",
 			Long: `List the records of a subscription that wait for a decision, in order of key and place:
 "failed" records were given up, and "blocked" records wait behind a failed one of their
-key. With --all also records that are decided about: "redriven", "skipped", "discarded",
-"edited". JSON is one object a line.`,
+key. With --all also records that were decided about, with the user and the time:
+"redriven", "edited", "skipped", "discarded". The log keeps decisions for 30 days, through
+reshards and growth. JSON is one object a line.`,
 		}, deadLetterTable),
 		a.deadLettersShow(),
 		a.deadLettersList(&cobra.Command{
@@ -128,7 +129,7 @@ key. With --all also records that are decided about: "redriven", "skipped", "dis
 func (a *app) deadLettersList(cmd *cobra.Command, table func(*report, []api.DeadLetter)) *cobra.Command {
 	var c chosen
 	var limit int
-	cmd.Flags().BoolVar(&c.decided, "all", false, "also those that are decided about")
+	cmd.Flags().BoolVar(&c.decided, "all", false, "also those that were decided about")
 	c.register(cmd.Flags())
 	if table != nil {
 		cmd.Flags().IntVar(&limit, "limit", 0, "at most so `many` (0: all)")
@@ -151,8 +152,13 @@ func (a *app) deadLettersList(cmd *cobra.Command, table func(*report, []api.Dead
 }
 
 func deadLetterTable(r *report, list []api.DeadLetter) {
-	tableOf(r, []string{"ID", "KEY", "STATUS", "ATTEMPTS", "REASON", "FAILED AT", "ANSWER"}, list, func(d api.DeadLetter) []cell {
-		if d.Lost != "" {
+	columns := []string{"ID", "KEY", "STATUS", "ATTEMPTS", "REASON", "FAILED AT", "ANSWER"}
+	history := slices.ContainsFunc(list, func(d api.DeadLetter) bool { return d.DecidedAt != "" })
+	if history {
+		columns = slices.Insert(columns, 6, "DECIDED AT", "BY")
+	}
+	tableOf(r, columns, list, func(d api.DeadLetter) []cell {
+		if d.Lost != "" && d.DecidedAt == "" {
 			d.Answer = "LOST, it can only be skipped or discarded: " + d.Lost
 		}
 		key, status := "-", string(d.Status)
@@ -162,7 +168,11 @@ func deadLetterTable(r *report, list []api.DeadLetter) {
 		if d.Ordered != "" {
 			status += ", to be " + string(d.Ordered)
 		}
-		return []cell{left(d.ID), left(key), alarmIf(d.Status == api.Failed, left(status)), number(d.Attempts), left(dash(d.Reason)), left(dash(string(d.FailedAt))), left(dash(d.Answer))}
+		cells := []cell{left(d.ID), left(key), alarmIf(d.Status == api.Failed, left(status)), number(d.Attempts), left(dash(d.Reason)), left(dash(string(d.FailedAt))), left(dash(d.Answer))}
+		if history {
+			cells = slices.Insert(cells, 6, left(dash(string(d.DecidedAt))), left(dash(d.DecidedBy)))
+		}
+		return cells
 	})
 }
 
@@ -280,14 +290,14 @@ which dead letter it was. The topic keeps the record as it is.`,
 func (a *app) deadLettersShow() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show NAME ID",
-		Short: "Show one record that is not delivered, as a line of JSON",
+		Short: "Show one record that is not delivered, or was decided about, as a line of JSON",
 		RunE: a.withClient(false, func(ctx context.Context, rf *ringfence.Client, args []string) error {
-			list, err := rf.Admin().ListDeadLetters(ctx, args[0], &admin.DeadLetterOptions{IDs: args[1:]})
+			list, err := rf.Admin().ListDeadLetters(ctx, args[0], &admin.DeadLetterOptions{IDs: args[1:], Decided: true})
 			if err != nil && len(list) == 0 {
 				return err
 			}
 			if len(list) == 0 {
-				return fmt.Errorf("subscription %q has no record %q that waits for a decision: %w", args[0], args[1], fault.NotFound)
+				return fmt.Errorf("subscription %q has no record %q that waits for a decision, or was decided about: %w", args[0], args[1], fault.NotFound)
 			}
 			return errors.Join(err, a.writeDeadLetters(list))
 		}),

@@ -35,9 +35,12 @@ func Encode(r *Record, carried []byte) []byte {
 	w.b = append(w.b, format, byte(r.Kind))
 	w.text(r.Set, MaxSet)
 	w.num(r.At)
-	if r.Kind == Order {
+	if r.Kind == Order || r.Kind == Decided {
 		w.text(r.Order, MaxMember)
+		w.text(r.User, MaxMember)
 		w.b = append(w.b, byte(r.Verb))
+	}
+	if r.Kind == Order {
 		w.num(int64(len(r.IDs)))
 		for _, id := range r.IDs {
 			w.id(id)
@@ -47,20 +50,22 @@ func Encode(r *Record, carried []byte) []byte {
 		}
 		return w.b
 	}
-	w.num(r.By.Epoch)
-	w.b = binary.AppendUvarint(w.b, r.By.Run)
-	w.b = binary.AppendUvarint(w.b, r.By.Token)
-	w.b = binary.AppendUvarint(w.b, r.Seq)
+	if r.Kind != Decided {
+		w.num(r.By.Epoch)
+		w.b = binary.AppendUvarint(w.b, r.By.Run)
+		w.b = binary.AppendUvarint(w.b, r.By.Token)
+		w.b = binary.AppendUvarint(w.b, r.Seq)
+	}
 	if r.Kind == Fence {
 		w.text(r.Member, MaxMember)
 		return w.b
 	}
 	w.id(r.ID)
-	if r.Kind == Park || r.Kind == Dead || r.Kind == Known {
+	if r.Kind == Park || r.Kind == Dead || r.Kind == Known || r.Kind == Decided {
 		w.key(r.Key, carried)
 		w.num(r.Timestamp)
 	}
-	if r.Kind == Park || r.Kind == Dead || r.Kind == Try {
+	if r.Kind == Park || r.Kind == Dead || r.Kind == Try || r.Kind == Decided {
 		w.num(int64(max(0, min(r.Attempts, MaxAttempts))))
 		w.num(r.Due)
 		w.num(r.Since)
@@ -69,6 +74,10 @@ func Encode(r *Record, carried []byte) []byte {
 	if r.Kind == Dead {
 		w.num(r.Copy)
 		w.flag(r.Blocking)
+		w.b = append(w.b, byte(r.Reason))
+	}
+	if r.Kind == Decided {
+		w.flag(r.NoCopy)
 		w.b = append(w.b, byte(r.Reason))
 	}
 	return w.b
@@ -87,9 +96,11 @@ func Decode(b, key []byte) (*Record, error) {
 	}
 	r.Set = d.text(MaxSet)
 	r.At = d.num()
-	if r.Kind == Order {
-		r.Order = d.text(MaxMember)
+	if r.Kind == Order || r.Kind == Decided {
+		r.Order, r.User = d.text(MaxMember), d.text(MaxMember)
 		r.Verb = Verb(d.byte(byte(verbs) - 1))
+	}
+	if r.Kind == Order {
 		for range d.count(MaxIDs) {
 			r.IDs = append(r.IDs, d.id())
 		}
@@ -101,18 +112,20 @@ func Decode(b, key []byte) (*Record, error) {
 		}
 		return r, d.end()
 	}
-	r.By = Tenure{Epoch: d.num(), Run: d.unsigned(), Token: d.unsigned()}
-	r.Seq = d.unsigned()
+	if r.Kind != Decided {
+		r.By = Tenure{Epoch: d.num(), Run: d.unsigned(), Token: d.unsigned()}
+		r.Seq = d.unsigned()
+	}
 	if r.Kind == Fence {
 		r.Member = d.text(MaxMember)
 		return r, d.end()
 	}
 	r.ID = d.id()
-	if r.Kind == Park || r.Kind == Dead || r.Kind == Known {
+	if r.Kind == Park || r.Kind == Dead || r.Kind == Known || r.Kind == Decided {
 		r.Key = d.key(key)
 		r.Timestamp = d.num()
 	}
-	if r.Kind == Park || r.Kind == Dead || r.Kind == Try {
+	if r.Kind == Park || r.Kind == Dead || r.Kind == Try || r.Kind == Decided {
 		r.Attempts = d.count(MaxAttempts)
 		r.Due, r.Since = d.num(), d.num()
 		r.Answer = d.text(MaxAnswer)
@@ -122,6 +135,9 @@ func Decode(b, key []byte) (*Record, error) {
 		if r.Reason = Reason(d.byte(byte(reasons) - 1)); r.Reason == 0 || r.Copy < 0 {
 			d.fail("a dead letter without a reason or a copy")
 		}
+	}
+	if r.Kind == Decided {
+		r.NoCopy, r.Reason = d.flag(), Reason(d.byte(byte(reasons)-1))
 	}
 	return r, d.end()
 }

@@ -60,7 +60,9 @@ func samples() []Record {
 		{Kind: Ends, Set: "7f3a", At: 5, By: by, Seq: 8, ID: id},
 		{Kind: Close, Set: "7f3a", At: 5, By: by, Seq: 9},
 		{Kind: Order, Set: "7f3a", At: 5, Order: "o1", Verb: Redrive, IDs: []ID{id, {}}},
-		{Kind: Order, Set: "7f3a", At: 5, Order: "o1", Verb: Pass, IDs: []ID{id}},
+		{Kind: Order, Set: "7f3a", At: 5, Order: "o1", User: "ann@host", Verb: Pass, IDs: []ID{id}},
+		{Kind: Decided, Set: "7f3a", At: 5, Order: "o1", User: "ann@host", Verb: Pass, ID: id, Key: []byte("k"), Timestamp: 8, Attempts: 3, Since: 4, Answer: "no", Reason: Permanent},
+		{Kind: Decided, Set: "7f3a", At: 5, Order: "o1", Verb: Discard, ID: id, NoCopy: true},
 		{Kind: Order, Set: "7f3a", At: 5, Order: "o1", Verb: Edit, IDs: []ID{id}, Key: []byte("k")},
 		{Kind: Order, Set: "7f3a", At: 5, Order: "o1", Verb: Edit, IDs: []ID{id}},
 	}

@@ -49,12 +49,16 @@ type Copy struct {
 	Payload Payload
 }
 
-// Note is stored with the dead letters, however often it takes, before an order is carried out: it still
-// says what became of them when the journal has lost that. Then State.Noted is called.
+// Note is stored with the decisions, however often it takes, before an order is carried out: it still says what became
+// of the records when their journal is gone. Then State.Noted is called.
 type Note struct {
-	Place int64 // of the order
+	Place int64 // of the order, or inParent
 	Record
+	Of []Entry // a Decided for each record
 }
+
+// inParent is the place of an order that a parent took.
+const inParent = -1
 
 // Hurry says that the pauses that an order is about end, those of records too that are not parked, and what holds the
 // deliveries of all back.

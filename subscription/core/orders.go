@@ -50,7 +50,7 @@ func (s *State) take(place int64, r *Record) []ID {
 	if r.Verb == Retry {
 		return s.hurry(r)
 	}
-	o := &order{place: place, note: Record{Set: s.cfg.Set, Kind: Order, At: r.At, Order: r.Order, Verb: r.Verb, Key: r.Key}}
+	o := &order{place: place, note: Record{Set: s.cfg.Set, Kind: Order, At: r.At, Order: r.Order, User: r.User, Verb: r.Verb, Key: r.Key}}
 	for _, id := range r.IDs {
 		if it := s.items[id.Origin]; r.takes(it, id) {
 			it.order = r.Verb
@@ -65,7 +65,8 @@ func (s *State) take(place int64, r *Record) []ID {
 	return o.note.IDs
 }
 
-// hurry ends the pauses that an order is about, and returns those records that it names and found.
+// hurry ends the pauses that an order is about, and returns those records that it names and found. An heir keeps the
+// order for what it has yet to take over.
 func (s *State) hurry(r *Record) (found []ID) {
 	now := func(it *item) {
 		if it.due = 0; it.state.index >= 0 {
@@ -80,20 +81,58 @@ func (s *State) hurry(r *Record) (found []ID) {
 	}
 	if len(r.IDs) == 0 {
 		for _, it := range s.items {
-			if !it.dead && (r.Key == nil || it.state.name == "k"+string(r.Key)) {
+			if r.retries(it) {
 				now(it)
 			}
 		}
 	}
-	if s.phase == live {
+	switch {
+	case s.phase == live:
 		s.emit(Hurry{*r})
+	case s.cfg.Heir:
+		s.retries = append(s.retries, r)
 	}
 	return found
 }
 
+// hurried reports whether an order to retry came before a record was taken over.
+func (s *State) hurried(it *item) bool {
+	return slices.ContainsFunc(s.retries, func(r *Record) bool { return r.retries(it) })
+}
+
+// retries reports whether an order to retry is about a parked record.
+func (r *Record) retries(it *item) bool {
+	switch {
+	case it.dead:
+		return false
+	case len(r.IDs) > 0:
+		return slices.Contains(r.IDs, it.id())
+	}
+	return r.Key == nil || it.state.name == "k"+string(r.Key)
+}
+
+// note notes an order, about those of its records that are not delivered or dealt with yet.
 func (s *State) note(o *order) {
-	slices.SortFunc(o.note.IDs, func(a, b ID) int { return a.Compare(b.Origin) })
-	s.emit(Note{Place: o.place, Record: o.note})
+	n := Note{Place: o.place, Record: o.note}
+	n.IDs = nil
+	for _, id := range slices.SortedFunc(slices.Values(o.note.IDs), func(a, b ID) int { return a.Compare(b.Origin) }) {
+		if it := s.items[id.Origin]; it != nil && it.id() == id {
+			n.IDs, n.Of = append(n.IDs, id), append(n.Of, o.decision(it, InDead, InJournal, 0))
+		}
+	}
+	s.emit(n)
+}
+
+// decision is what an order made of a record, whose payload lies in one of two places.
+func (o *order) decision(it *item, dead, parked Place, shard int) Entry {
+	r := Record{
+		Set: o.note.Set, Kind: Decided, At: o.note.At, Order: o.note.Order, User: o.note.User, Verb: o.note.Verb, ID: it.id(), Key: it.state.key(),
+		Timestamp: it.timestamp, Attempts: int(it.attempts), Since: it.since, Answer: it.answer, Reason: it.reason,
+	}
+	if it.dead {
+		return Entry{Record: r, Payload: Payload{From: dead, Place: it.copy, Shard: shard}}
+	}
+	return Entry{Record: r, Payload: Payload{From: parked, Place: it.place, Shard: shard}}
 }
 
 // resume carries out what was ordered before this start.
@@ -104,8 +143,13 @@ func (s *State) resume() {
 	}
 }
 
-// Noted says that a Note is stored: now its order may be carried out.
+// Noted says that a Note is stored: now its order may be carried out, or what it is about taken over.
 func (s *State) Noted(n Note) {
+	if n.Place == inParent {
+		s.copying--
+		s.pullOn()
+		return
+	}
 	for _, id := range n.IDs {
 		if o := s.orders[id.Origin]; o != nil && o.place == n.Place {
 			o.noted = true

@@ -38,10 +38,14 @@ func TestNothingIsDoneWithADeadLetterBeforeThatIsNoted(t *testing.T) {
 		it := s.items[id.Origin]
 		s.about(it, Entry{Record: Record{Kind: Dead, ID: id, Key: []byte("k"), Copy: it.copy}}) // it is appended once more
 		again := s.Effects()[0].(Append).Entries[0].Record
-		s.Read(3, &Record{Kind: Order, Order: "o", Verb: verb, IDs: []ID{id}, Key: []byte("k")})
+		s.Read(3, &Record{Kind: Order, Order: "o", User: "ann", Verb: verb, IDs: []ID{id}, Key: []byte("k")})
 		s.Read(4, &again)
 		effects := s.Effects()
-		want := Note{Place: 3, Record: Record{Set: "s", Kind: Order, Order: "o", Verb: verb, IDs: []ID{id}, Key: []byte("k")}}
+		want := Note{Place: 3, Record: Record{Set: "s", Kind: Order, Order: "o", User: "ann", Verb: verb, IDs: []ID{id}, Key: []byte("k")}}
+		want.Of = []Entry{{
+			Record:  Record{Set: "s", Kind: Decided, Order: "o", User: "ann", Verb: verb, ID: id, Key: []byte("k"), Reason: Permanent},
+			Payload: Payload{From: InDead, Place: 7},
+		}}
 		if len(effects) != 1 || !reflect.DeepEqual(effects[0], want) {
 			t.Fatalf("verb %d: %+v; expected only %+v", verb, effects, want)
 		}

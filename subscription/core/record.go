@@ -46,15 +46,16 @@ type Kind uint8
 
 // The kinds. Those from Park to Known name a record of the main topic.
 const (
-	Fence Kind = iota + 1 // a start of a worker; nothing of a writer with a lower one counts
-	Park                  // the record waits here, its payload is this record's
-	Try                   // it was tried again, without success
-	Done                  // it is finished
-	Dead                  // it is a dead letter; its payload is in the dead-letter topic
-	Known                 // it was finished under an earlier shard set
-	Order                 // what people want done with dead letters and what is parked; from any writer
-	Ends                  // its partition ended at ID.Offset then: what was said of records from there on is void
-	Close                 // the last that counts: another shard set continues
+	Fence   Kind = iota + 1 // a start of a worker; nothing of a writer with a lower one counts
+	Park                    // the record waits here, its payload is this record's
+	Try                     // it was tried again, without success
+	Done                    // it is finished
+	Dead                    // it is a dead letter; its payload is in the dead-letter topic
+	Known                   // it was finished under an earlier shard set
+	Order                   // what people want done with dead letters and what is parked; from any writer
+	Ends                    // its partition ended at ID.Offset then: what was said of records from there on is void
+	Close                   // the last that counts: another shard set continues
+	Decided                 // what an order made of a record, with its payload; it lies with the decisions of the subscription
 	kinds
 )
 
@@ -99,29 +100,32 @@ type Record struct {
 	By  Tenure
 	Seq uint64
 
-	ID ID // of Park, Try, Done, Dead, Known, Ends
+	ID ID // of Park, Try, Done, Dead, Known, Ends, Decided
 
-	// Of Park, Dead and Known, and of an Order to Edit or Retry. Key is nil for a record without one.
+	// Of Park, Dead, Known and Decided, and of an Order to Edit or Retry. Key is nil for a record without one.
 	Key       []byte
 	Timestamp int64 // of the main record
 
-	// Of Park, Try and Dead.
+	// Of Park, Try, Dead and Decided.
 	Attempts int
 	Due      int64 // of the next attempt
 	Since    int64 // of the first failure; 0: it has not failed, it waits behind one that has
 	Answer   string
 
 	// Of Dead.
-	Copy     int64 // its payload's offset in the dead-letter topic
-	Blocking bool  // its key waits until an operator decides
-	Reason   Reason
+	Copy     int64  // its payload's offset in the dead-letter topic
+	Blocking bool   // its key waits until an operator decides
+	Reason   Reason // also of Decided; 0: it was parked
 
 	Member string // of Fence: the member, for people
 
-	// Of Order.
+	// Of Order and Decided.
 	Order string // its ID, for people
+	User  string // gave it
 	Verb  Verb
-	IDs   []ID
+
+	IDs    []ID // of Order
+	NoCopy bool // of Decided: its payload could not be read any more
 }
 
 // appendLane appends the name under which the records of one key are kept.

@@ -71,9 +71,13 @@ type State struct {
 	next    uint64               // sequence of the next record
 	queue   []entry
 	pulls   []pull  // still to be taken over
-	copying int     // dead letters whose copies are on their way
+	copying int     // dead letters whose copies, and bequests whose notes, are on their way
 	flight  []entry // a batch not read back yet
 	effects []Effect
+
+	// Of an heir.
+	bequests []bequest // still to be noted
+	retries  []*Record // orders to retry what is yet to be taken over
 }
 
 // entry is a record on its way into the journal.
@@ -242,6 +246,7 @@ func (s *State) work() {
 	for _, it := range s.sorted() {
 		s.refresh(it.state)
 	}
+	s.retries = nil
 	s.resume()
 }
 

@@ -1,6 +1,9 @@
 package core
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // The reshard. A shard of the old set writes Close when nothing of it is under way any more: the journal
 // ends there, for every reader and for ever. A shard of the new set reads the journals of those that had
@@ -51,6 +54,26 @@ type pull struct {
 	edited int64 // where the order for it lies, with the value that it may have
 }
 
+// bequest is an order that a parent took, and the records of it that are to be taken over here. The parent may have ended
+// before it noted the order.
+type bequest struct {
+	shard int
+	order *order
+	items []*item
+}
+
+// note is what is stored before those records are taken over, or left behind as finished.
+func (b *bequest) note() Note {
+	n := Note{Place: inParent, Record: b.order.note}
+	n.IDs = nil
+	slices.SortFunc(b.items, func(x, y *item) int { return x.Compare(y.Origin) })
+	for _, it := range b.items {
+		n.IDs = append(n.IDs, it.id())
+		n.Of = append(n.Of, b.order.decision(it, InParentDead, InParent, b.shard))
+	}
+	return n
+}
+
 // Adopt takes over what the parents have of the partitions in next, the lowest unfinished offsets by which
 // this shard is going to begin, or what Takes selects of other ones: all that is live, and what is
 // finished at or above those offsets. Adopted says that it was read back. An heir that knows only a part
@@ -64,19 +87,27 @@ func (s *State) Adopt(parents []Parent, next []Next) {
 		from[[2]int{n.Storage, n.Partition}] = n
 	}
 	for _, p := range parents {
+		given := map[*order][]*item{}
 		for _, it := range p.State.items {
 			n, mine := from[it.in()]
 			if p.Takes != nil {
 				mine = p.Takes(it.Origin, it.state.key())
 			}
 			// A later item of its key says nothing: others pass a dead letter that waits for its copy.
-			if mine && n.keeps(it.Origin) && s.items[it.Origin] == nil && !it.order.ends() {
-				one := pull{shard: p.Shard, it: it, state: it.state, at: it.Origin}
-				if o := p.State.orders[it.Origin]; o != nil {
-					one.edited = o.place
-				}
+			if !mine || !n.keeps(it.Origin) || s.items[it.Origin] != nil {
+				continue
+			}
+			one := pull{shard: p.Shard, it: it, state: it.state, at: it.Origin}
+			if o := p.State.orders[it.Origin]; o != nil {
+				one.edited = o.place
+				given[o] = append(given[o], it)
+			}
+			if !it.order.ends() {
 				s.pulls = append(s.pulls, one)
 			}
+		}
+		for o, items := range given {
+			s.bequests = append(s.bequests, bequest{p.Shard, o, items})
 		}
 		for _, l := range p.State.keys {
 			for m := range l.marks {
@@ -87,6 +118,7 @@ func (s *State) Adopt(parents []Parent, next []Next) {
 			}
 		}
 	}
+	slices.SortFunc(s.bequests, func(a, b bequest) int { return cmp.Or(a.shard-b.shard, cmp.Compare(a.order.place, b.order.place)) })
 	slices.SortFunc(s.pulls, func(a, b pull) int { return a.at.Compare(b.at) })
 	s.pullOn()
 }
@@ -108,14 +140,36 @@ func (s *State) pullOn() {
 	if s.phase != adopting || len(s.queue)+len(s.flight) > 0 || s.copying > 0 {
 		return
 	}
+	if len(s.bequests) > 0 {
+		b := s.bequests[0]
+		s.bequests = s.bequests[1:]
+		s.copying++
+		s.emit(b.note())
+		return
+	}
 	k := min(len(s.pulls), s.cfg.Batch)
 	some := s.pulls[:k]
 	if s.pulls = s.pulls[k:]; k == 0 {
-		s.emit(Adopted{})
+		s.hasten()
+		if len(s.flight) == 0 {
+			s.emit(Adopted{})
+		}
 		return
 	}
 	for _, p := range some {
 		s.pull(p)
+	}
+}
+
+// hasten appends once more, as due, what was on its way when an order to retry came: the first checkpoint may be above
+// the order.
+func (s *State) hasten() {
+	for _, it := range s.sorted() {
+		if it.due > 0 && it.order == 0 && s.hurried(it) {
+			e := entry{Entry: Entry{Record: s.copyOf(it), Payload: Payload{From: InJournal, Place: it.place}}}
+			e.Due = 0
+			s.push(e)
+		}
 	}
 }
 
@@ -128,6 +182,9 @@ func (s *State) pull(p pull) {
 	r := s.copyOf(it)
 	switch {
 	case !it.dead:
+		if s.hurried(it) {
+			r.Due = 0
+		}
 		s.push(entry{Entry: Entry{Record: r, Payload: Payload{From: InParent, Place: it.place, Shard: p.shard}}})
 	case it.order.again():
 		r.ID.Round++

@@ -23,6 +23,8 @@ func settle(s *State, at int64) (all []Entry, other []Effect) {
 				}
 			case Copy:
 				s.Copied(e, 77)
+			case Note:
+				s.Noted(e)
 			default:
 				other = append(other, e)
 			}
@@ -188,6 +190,109 @@ func TestAnHeirOfAResetKnowsNothingOfWhatComesAgain(t *testing.T) {
 		}
 		if blocked := s.Admit([]byte("a"), id(0, 5).Origin) == Divert; blocked == shed {
 			t.Errorf("left behind: %t; the record behind the parked one is diverted: %t", shed, blocked)
+		}
+	}
+}
+
+// An order that a closing shard took may have had no time for its note: then the heir writes it, before the record goes on
+// or is left behind.
+func TestAnHeirNotesWhatWasOrderedBeforeItTakesOver(t *testing.T) {
+	t.Parallel()
+	by := Tenure{Epoch: 7, Run: 1}
+	id := func(offset int64) ID { return ID{Origin: Origin{Offset: offset}} }
+	parent := New(Config{Set: "s"})
+	script(parent,
+		Record{Kind: Fence, By: by, Seq: 1},
+		Record{Kind: Dead, By: by, Seq: 2, ID: id(4), Key: []byte("a"), Copy: 40, Blocking: true, Reason: Permanent, Answer: "no", Since: 3, Attempts: 2},
+		Record{Kind: Park, By: by, Seq: 3, ID: id(5), Key: []byte("b"), Attempts: 1, Since: 4, Answer: "later"},
+		Record{Kind: Park, By: by, Seq: 4, ID: id(6), Key: []byte("c")},
+		Record{Kind: Order, At: 9, Order: "one", User: "ann", Verb: Redrive, IDs: []ID{id(4)}},
+		Record{Kind: Order, At: 10, Order: "two", User: "bob", Verb: Pass, IDs: []ID{id(5)}},
+		Record{Kind: Close, By: by, Seq: 5},
+	)
+	s := New(Config{Set: "t", Tenure: Tenure{Epoch: 8, Run: 1}, Heir: true})
+	s.Start()
+	settle(s, 0)
+	s.Adopt([]Parent{{Shard: 3, State: parent}}, []Next{{Offset: 7}})
+	want := []Entry{{
+		Record:  Record{Set: "s", Kind: Decided, At: 9, Order: "one", User: "ann", Verb: Redrive, ID: id(4), Key: []byte("a"), Attempts: 2, Since: 3, Answer: "no", Reason: Permanent},
+		Payload: Payload{From: InParentDead, Place: 40, Shard: 3},
+	}, {
+		Record:  Record{Set: "s", Kind: Decided, At: 10, Order: "two", User: "bob", Verb: Pass, ID: id(5), Key: []byte("b"), Attempts: 1, Since: 4, Answer: "later"},
+		Payload: Payload{From: InParent, Place: 2, Shard: 3},
+	}}
+	for i := range want {
+		got := s.Effects()
+		if len(got) != 1 || s.Drained() {
+			t.Fatalf("before note %d is stored: %+v", i, got)
+		}
+		n, _ := got[0].(Note)
+		if !reflect.DeepEqual(n.Of, want[i:i+1]) {
+			t.Errorf("note %d is %+v; expected %+v", i, n.Of, want[i])
+		}
+		s.Noted(n)
+	}
+	entries, other := settle(s, 1)
+	if len(entries) != 2 || entries[0].Kind != Park || entries[0].ID.Round != 1 || entries[1].ID != id(6) || !reflect.DeepEqual(other, []Effect{Adopted{}}) {
+		t.Errorf("then %+v, %+v; expected what is redriven, and what is parked", entries, other)
+	}
+}
+
+// An order to retry that comes during a reshard, after the end of the old journal, is for what the heir has yet to take over.
+func TestARetryIsForWhatAnHeirHasYetToTakeOver(t *testing.T) {
+	t.Parallel()
+	by := Tenure{Epoch: 7, Run: 1}
+	id := func(offset int64) ID { return ID{Origin: Origin{Offset: offset}} }
+	parent := New(Config{Set: "s"})
+	records := []Record{{Kind: Fence, By: by, Seq: 1}}
+	for i, key := range []string{"a", "b", "c"} {
+		records = append(records, Record{Kind: Park, By: by, Seq: uint64(i + 2), ID: id(int64(i)), Key: []byte(key), Attempts: 1, Since: 1, Due: 1000})
+	}
+	script(parent, append(records, Record{Kind: Close, By: by, Seq: 5})...)
+	for name, order := range map[string]Record{
+		"of a key": {Key: []byte("b")}, "of an ID": {IDs: []ID{id(1)}}, "of all": {},
+	} {
+		order.Kind, order.Verb = Order, Retry
+		for _, when := range []string{"before it adopts", "while that is on its way"} {
+			s := New(Config{Set: "t", Tenure: Tenure{Epoch: 8, Run: 1}, Heir: true, Now: 1})
+			s.Start()
+			journal, _ := settle(s, 0)
+			if when == "before it adopts" {
+				s.Read(50, &order)
+			}
+			s.Adopt([]Parent{{State: parent}}, []Next{{Offset: 3}})
+			batch := s.Effects()[0].(Append).Entries
+			if when != "before it adopts" {
+				s.Read(50, &order)
+			}
+			for i := range batch {
+				s.Read(int64(60+i), &batch[i].Record)
+			}
+			last, other := settle(s, 70)
+			if !reflect.DeepEqual(other, []Effect{Adopted{}}) {
+				t.Fatalf("%s, %s: %+v; expected that all is taken over", name, when, other)
+			}
+			next := New(Config{Set: "t"}) // an owner after the first checkpoint, which may be above the order
+			for _, e := range slices.Concat(journal, batch, last) {
+				next.Read(next.End(), &e.Record)
+			}
+			all := len(order.IDs) == 0 && order.Key == nil
+			for _, it := range next.Items() {
+				if due := it.Due == 0; due != (all || it.ID == id(1)) {
+					t.Errorf("%s, %s: the next owner has %s due: %t", name, when, it.Key, due)
+				}
+			}
+			s.Open()
+			s.Due(2, 9)
+			got := map[string]bool{}
+			for _, e := range s.Effects() {
+				if d, ok := e.(Deliver); ok {
+					got[string(d.Key)] = true
+				}
+			}
+			if !got["b"] || got["a"] != all || got["c"] != all {
+				t.Errorf("%s, %s: due are %v", name, when, got)
+			}
 		}
 	}
 }

@@ -52,7 +52,7 @@ func begin(t *testing.T, retry dispatch.Retry, limits *Limiter, h dispatch.Handl
 func beginIn(t *testing.T, log *commitlog.Log, retry dispatch.Retry, limits *Limiter, h dispatch.Handler) *atWork {
 	t.Helper()
 	s := New(Config{
-		Grant: Grant{Name: "billing", Set: "k3m9q2xt", Epoch: 1}, Topics: Topics{newTopic(t, log, "journal"), newTopic(t, log, "dead")},
+		Grant: Grant{Name: "billing", Set: "k3m9q2xt", Epoch: 1}, Topics: Topics{newTopic(t, log, "journal"), newTopic(t, log, "dead"), newTopic(t, log, "decisions")},
 		Policy: Policy{Terms: Terms{Retry: retry}}, Limits: Limits{Own: limits}, Handler: h,
 	})
 	ctx, stop := context.WithCancel(t.Context())

@@ -1,10 +1,12 @@
 package shard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
@@ -187,13 +189,9 @@ const lostCopy = "its copy can't be read: "
 // payload reads the copy of a main record from an internal topic. An error ends the shard, except that
 // of ctx, and that of a dead letter: it is lost alone.
 func (s *Shard) payload(ctx context.Context, p core.Payload, of core.Origin) (commitlog.Record, error) {
-	t := s.cfg.Journal
-	if p.From == core.InDead {
-		t = s.cfg.Dead
-	}
 	var out commitlog.Record
 	err := s.again(ctx, "read of a payload", func() (err error) {
-		out, err = readOne(ctx, t, s.cfg.Shard, p.Place, s.cfg.Set, of)
+		out, err = s.copyAt(ctx, p, of, nil)
 		return err
 	})
 	if err != nil && ctx.Err() == nil && p.From != core.InDead {
@@ -202,21 +200,67 @@ func (s *Shard) payload(ctx context.Context, p core.Payload, of core.Origin) (co
 	return out, err
 }
 
+// copyAt reads the copy of a main record once; near, if not nil, keeps what lies behind it for the next one.
+func (s *Shard) copyAt(ctx context.Context, p core.Payload, of core.Origin, near *ahead) (commitlog.Record, error) {
+	t, partition, set := s.cfg.Journal, s.cfg.Shard, s.cfg.Set
+	switch p.From {
+	case core.InDead:
+		t = s.cfg.Dead
+	case core.InParent, core.InParentDead:
+		l := s.left[p.Shard]
+		t, partition, set = l.journals.Journal, l.shard, l.journals.Set
+		if p.From == core.InParentDead {
+			t = l.journals.Dead
+		}
+	}
+	return readNear(ctx, t, partition, p.Place, set, of, near)
+}
+
 // readOne reads the copy of a main record at a place of an internal topic. fault.Corrupt when another
 // record lies there, whatever named the place.
 func readOne(ctx context.Context, t *commitlog.Topic, partition int, place int64, set string, of core.Origin) (commitlog.Record, error) {
-	recs, _, err := t.Read(ctx, partition, place, nil, &commitlog.ReadOptions{MaxBytes: 1})
-	switch {
-	case err != nil:
+	return readNear(ctx, t, partition, place, set, of, nil)
+}
+
+func readNear(ctx context.Context, t *commitlog.Topic, partition int, place int64, set string, of core.Origin, near *ahead) (commitlog.Record, error) {
+	rec, err := near.read(ctx, t, partition, place)
+	if err != nil {
 		return commitlog.Record{}, err
-	case len(recs) == 0 || recs[0].Offset != place:
-		return commitlog.Record{}, fmt.Errorf("no record is at %d: %w", place, fault.Corrupt)
 	}
-	r, user, err := unwrap(set, &recs[0])
+	r, user, err := unwrap(set, rec)
 	if err == nil && (r.Kind != core.Park && r.Kind != core.Dead || r.ID.Origin != of) && !edits(r, of) {
 		err = fmt.Errorf("at %d lies no copy of record %d of partition %d: %w", place, of.Offset, of.Partition, fault.Corrupt)
 	}
 	return user, err
+}
+
+// ahead keeps what was read last: copies often lie one behind another, and a log far away takes its time for each read.
+type ahead struct {
+	topic     *commitlog.Topic
+	partition int
+	recs      []commitlog.Record
+}
+
+func (a *ahead) read(ctx context.Context, t *commitlog.Topic, partition int, place int64) (*commitlog.Record, error) {
+	most := 1
+	if a != nil {
+		most = 256 << 10
+		if a.topic == t && a.partition == partition {
+			if i, ok := slices.BinarySearchFunc(a.recs, place, func(r commitlog.Record, at int64) int { return cmp.Compare(r.Offset, at) }); ok {
+				return &a.recs[i], nil
+			}
+		}
+	}
+	recs, _, err := t.Read(ctx, partition, place, nil, &commitlog.ReadOptions{MaxBytes: most})
+	switch {
+	case err != nil:
+		return nil, err
+	case len(recs) == 0 || recs[0].Offset != place:
+		return nil, fmt.Errorf("no record is at %d: %w", place, fault.Corrupt)
+	case a != nil:
+		*a = ahead{t, partition, recs}
+	}
+	return &recs[0], nil
 }
 
 // tail reads the journal for the core.

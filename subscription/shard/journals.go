@@ -24,6 +24,8 @@ type Journals struct {
 	Retry   dispatch.Retry
 	Journal *commitlog.Topic
 	Dead    *commitlog.Topic
+	// Decisions is the topic of all sets with what became of records by orders.
+	Decisions *commitlog.Topic
 	// Stored returns the offset from which the registry says a shard's journal is needed; below 0: nothing is
 	// stored. nil: it is not asked.
 	Stored func(ctx context.Context, shard int) (int64, error)
@@ -121,18 +123,21 @@ func scan(ctx context.Context, t *commitlog.Topic, partition int, b commitlog.Bo
 	return nil
 }
 
-// notes goes through a shard's stored dead letters and the decisions about them, in the order in which they were
-// stored.
-func (j *Journals) notes(ctx context.Context, shard int, take func(*core.Record, commitlog.Record)) error {
-	b, err := j.Dead.Bounds(ctx, shard)
-	if err != nil {
-		return err
-	}
-	return scan(ctx, j.Dead, shard, b, func(rec *commitlog.Record) {
-		if r, user, err := unwrap(j.Set, rec); err == nil {
-			take(r, user)
+// decided goes through the decisions about records of all sets, in the order in which they were stored, some
+// twice.
+func (j *Journals) decided(ctx context.Context, take func(*core.Record, commitlog.Record)) error {
+	_, err := untrimmed(func() (none struct{}, _ error) {
+		b, err := j.Decisions.Bounds(ctx, 0)
+		if err != nil {
+			return none, err
 		}
+		return none, scan(ctx, j.Decisions, 0, b, func(rec *commitlog.Record) {
+			if r, user, err := unwrap("", rec); err == nil && r.Kind == core.Decided {
+				take(r, user)
+			}
+		})
 	})
+	return err
 }
 
 // untrimmed repeats a look during which the owner has trimmed the journal.

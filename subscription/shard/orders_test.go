@@ -17,7 +17,7 @@ func deadInJournal(t *testing.T) (*Journals, core.Item) {
 	t.Helper()
 	log := memlog.New()
 	t.Cleanup(func() { _ = log.Close() })
-	j := &Journals{Set: "abcdefgh", Shards: 1, Journal: newTopic(t, log, "journal"), Dead: newTopic(t, log, "dead")}
+	j := &Journals{Set: "abcdefgh", Shards: 1, Journal: newTopic(t, log, "journal"), Dead: newTopic(t, log, "dead"), Decisions: newTopic(t, log, "decisions")}
 	by := core.Tenure{Epoch: 1, Run: 1}
 	id := core.ID{Origin: core.Origin{Offset: 5}}
 	dead := core.Record{Set: j.Set, Kind: core.Dead, By: by, Seq: 2, ID: id, Key: []byte("k"), Blocking: true, Reason: core.Permanent}
@@ -56,8 +56,8 @@ func TestOfTwoWhoOrderTheSecondIsToldThatItIsTooLate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	note := core.Record{Set: j.Set, Kind: core.Order, Order: "theirs", Verb: core.Pass, IDs: []core.ID{it.ID}}
-	if _, err := j.Dead.Append(t.Context(), 0, []commitlog.Record{wrap(&note, nil)}, nil); err != nil {
+	note := core.Record{Set: j.Set, Kind: core.Decided, Order: "theirs", Verb: core.Pass, ID: it.ID}
+	if _, err := j.Decisions.Append(t.Context(), 0, []commitlog.Record{wrap(&note, nil)}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := j.Journal.Trim(t.Context(), 0, b.Next); err != nil {
@@ -74,21 +74,38 @@ func TestOfTwoWhoOrderTheSecondIsToldThatItIsTooLate(t *testing.T) {
 func TestADeadLetterIsOpenUntilTheJournalSaysOtherwise(t *testing.T) {
 	t.Parallel()
 	j, it := deadInJournal(t)
-	note := core.Record{Set: j.Set, Kind: core.Order, At: 9, Verb: core.Pass, IDs: []core.ID{it.ID}}
-	if _, err := j.Dead.Append(t.Context(), 0, []commitlog.Record{wrap(&note, nil)}, nil); err != nil {
+	user, _, err := j.Payload(t.Context(), 0, &it)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if all, err := j.History(t.Context(), 0); err != nil || len(all) > 0 {
+	note := core.Record{Set: "ofbefore", Kind: core.Decided, At: 9, Order: "o", User: "ann", Verb: core.Pass, ID: it.ID, Key: it.Key, Reason: core.Permanent}
+	for range 2 { // as after a crash
+		if _, err := j.Decisions.Append(t.Context(), 0, []commitlog.Record{wrap(&note, &user)}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	every := func(*Decision) bool { return true }
+	if all, err := j.History(t.Context(), every); err != nil || len(all) > 0 {
 		t.Errorf("while it is a dead letter: %+v, %v", all, err)
 	}
-	done := core.Record{Set: j.Set, Kind: core.Done, By: core.Tenure{Epoch: 1, Run: 1}, Seq: 3, ID: it.ID}
+	by := core.Tenure{Epoch: 1, Run: 1}
+	done := core.Record{Set: j.Set, Kind: core.Done, By: by, Seq: 3, ID: it.ID}
 	if _, err := j.Journal.Append(t.Context(), 0, []commitlog.Record{wrap(&done, nil)}, nil); err != nil {
 		t.Fatal(err)
 	}
-	all, err := j.History(t.Context(), 0)
-	if err != nil || len(all) != 1 || all[0].Verb != core.Pass || all[0].At != 9 || string(all[0].Record.Value) != "bad" || all[0].Reason != core.Permanent {
-		t.Errorf("then: %+v, %v", all, err)
+	decided := func(when string) {
+		t.Helper()
+		all, err := j.History(t.Context(), every)
+		if err != nil || len(all) != 1 || all[0].Verb != core.Pass || all[0].At != 9 || all[0].User != "ann" || string(all[0].Record.Value) != "bad" || all[0].Reason != core.Permanent {
+			t.Errorf("%s: %+v, %v", when, all, err)
+		}
 	}
+	decided("then")
+	again := core.Record{Set: j.Set, Kind: core.Dead, By: by, Seq: 4, ID: it.ID, Key: it.Key, Since: 10, Reason: core.Permanent}
+	if _, err := j.Journal.Append(t.Context(), 0, []commitlog.Record{wrap(&again, nil)}, nil); err != nil {
+		t.Fatal(err)
+	}
+	decided("when a reset has brought it again, and it is given up once more")
 }
 
 func TestOrderKeepsTheEditedValue(t *testing.T) {

@@ -44,8 +44,9 @@ type Grant struct {
 	Member string
 }
 
-// Topics are the internal topics of the shard set; only this shard writes its partitions.
-type Topics struct{ Journal, Dead *commitlog.Topic }
+// Topics are the internal topics of the shard set, of which only this shard writes its partitions, and the one partition of
+// decisions, which all shards of all sets write.
+type Topics struct{ Journal, Dead, Decisions *commitlog.Topic }
 
 // Checkpoint is what the unit's checkpoint has of the journal.
 type Checkpoint struct {

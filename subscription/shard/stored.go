@@ -30,7 +30,7 @@ func wrap(r *core.Record, payload *commitlog.Record) commitlog.Record {
 	return out
 }
 
-// unwrap reads it. A record that no shard wrote is fault.Corrupt: another producer has written into an internal
+// unwrap reads it; set "" is any. A record that no shard wrote is fault.Corrupt: another producer has written into an internal
 // topic. It counts for nothing, like all records outside of a valid tenure. A newer version raises the format of the
 // definition before it writes anything that this one can't read, and this version's members end then (ErrNewer).
 func unwrap(set string, rec *commitlog.Record) (*core.Record, commitlog.Record, error) {
@@ -40,7 +40,7 @@ func unwrap(set string, rec *commitlog.Record) (*core.Record, commitlog.Record, 
 			continue
 		}
 		r, err := core.Decode(rec.Headers[i].Value, rec.Key)
-		if err == nil && r.Set != set {
+		if err == nil && set != "" && r.Set != set {
 			err = fmt.Errorf("a record of shard set %q, not of %q: %w", r.Set, set, fault.Corrupt)
 		}
 		user.Headers = slices.Delete(slices.Clone(rec.Headers), i, i+1)

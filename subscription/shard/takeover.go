@@ -95,15 +95,6 @@ func decodeFinal(value []byte) (f Final, err error) {
 	return f, nil
 }
 
-// payload reads the user's record from the topics of a shard of an earlier set.
-func (l *Left) payload(ctx context.Context, p core.Payload, of core.Origin) (commitlog.Record, error) {
-	t := l.journals.Journal
-	if p.From == core.InParentDead {
-		t = l.journals.Dead
-	}
-	return readOne(ctx, t, l.shard, p.Place, l.journals.Set, of)
-}
-
 // TakeOver appends to a shard's journal, once Started is closed, what the shards before it have left of the
 // partitions that it begins at, and returns when that is final. Nothing is delivered before Open.
 func (s *Shard) TakeOver(ctx context.Context, left []*Left, at []core.Next) error {
@@ -201,7 +192,7 @@ func (s *Shard) inherited(ctx context.Context, p core.Payload, o core.Origin) (r
 		return commitlog.Record{Value: s.final}, nil
 	}
 	err = s.again(ctx, "read of what another shard set has left", func() error {
-		rec, err = s.left[p.Shard].payload(ctx, p, o)
+		rec, err = s.copyAt(ctx, p, o, nil)
 		return err
 	})
 	if err != nil && ctx.Err() == nil && p.From == core.InParent {

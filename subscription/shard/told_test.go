@@ -55,7 +55,7 @@ func TestShardTellsWhatBecomesOfAFailure(t *testing.T) {
 				var told failures
 				log := memlog.New()
 				s := New(Config{
-					Grant: Grant{Name: "billing", Set: "k3m9q2xt", Epoch: 1}, Topics: Topics{newTopic(t, log, "journal"), newTopic(t, log, "dead")},
+					Grant: Grant{Name: "billing", Set: "k3m9q2xt", Epoch: 1}, Topics: Topics{newTopic(t, log, "journal"), newTopic(t, log, "dead"), newTopic(t, log, "decisions")},
 					Policy:  Policy{Terms: Terms{Retry: policy(time.Second, time.Second, -1, 2), DeadLetters: c.policy}, Failed: told.add},
 					Handler: func(context.Context, *dispatch.Record) error { return c.err },
 				})
@@ -118,7 +118,7 @@ func TestParkedRecordKeepsItsAttemptsAfterAnyUncountedError(t *testing.T) {
 		var told failures
 		log, calls := memlog.New(), 0
 		s := New(Config{
-			Grant: Grant{Name: "billing", Set: "k3m9q2xt", Epoch: 1}, Topics: Topics{newTopic(t, log, "journal"), newTopic(t, log, "dead")},
+			Grant: Grant{Name: "billing", Set: "k3m9q2xt", Epoch: 1}, Topics: Topics{newTopic(t, log, "journal"), newTopic(t, log, "dead"), newTopic(t, log, "decisions")},
 			Policy: Policy{Terms: Terms{Retry: policy(time.Second, time.Second, -1, 2)}, Failed: told.add},
 			Handler: func(context.Context, *dispatch.Record) error {
 				if calls++; calls < 5 {

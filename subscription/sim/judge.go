@@ -15,6 +15,7 @@ type judge struct {
 	due     map[core.Origin]int64
 	letters map[core.ID]int64
 	held    map[heldBy]int // the attempts with which a node parks a record
+	retries []*core.Record // orders to retry, while it takes over
 }
 
 // facts are its knowledge of all shards, since the last reset.
@@ -25,7 +26,7 @@ type facts struct {
 	dropped   map[core.Origin]bool
 	everDead  map[core.Origin]bool
 	over      map[core.Origin]bool  // its Done counts
-	epochs    map[string]int64      // the highest token that was seen of a line
+	tokens    map[string]handed     // the highest of a line
 	value     map[core.ID]int       // which one of a round is to be delivered; 0: that of the topic
 	noted     map[core.ID]core.Verb // what became of dead letters
 }
@@ -33,7 +34,7 @@ type facts struct {
 func newFacts() *facts {
 	return &facts{
 		tries: map[core.Origin]int{}, delivered: map[core.Origin]int{}, discarded: map[core.Origin]bool{}, dropped: map[core.Origin]bool{},
-		everDead: map[core.Origin]bool{}, over: map[core.Origin]bool{}, epochs: map[string]int64{}, value: map[core.ID]int{}, noted: map[core.ID]core.Verb{},
+		everDead: map[core.Origin]bool{}, over: map[core.Origin]bool{}, tokens: map[string]handed{}, value: map[core.ID]int{}, noted: map[core.ID]core.Verb{},
 	}
 }
 
@@ -86,6 +87,9 @@ func (j *judge) landed(at int64, s stored) {
 		j.w.fail("%v was tried %d times, and is parked with %d attempts", r.ID, n, after.Attempts)
 	}
 	j.due[r.ID.Origin] = r.Due
+	if before == nil && j.retried(after) {
+		j.due[r.ID.Origin] = 0
+	}
 	j.valued(after)
 	if !after.Dead {
 		j.w.counts.Parked++
@@ -124,6 +128,7 @@ func (j *judge) delivers(n *node, r *record, d *core.Deliver) {
 	if n.paused {
 		w.fail("node %d delivers %v, and knows that all is paused", n.id, r.Origin)
 	}
+	j.handOut(n, r)
 	for _, e := range w.byKey[r.line] {
 		if e.Compare(r.Origin) < 0 && !j.passed(e.Origin) {
 			w.fail("node %d delivers %v before %v of its key", n.id, r.Origin, e.Origin)

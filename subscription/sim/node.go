@@ -18,6 +18,8 @@ type node struct {
 	st     *core.State
 	alive  bool
 
+	handouts *int // of its process: one that is started again under its grant is in the same
+
 	started  bool
 	paused   bool // as it has heard
 	start    *checkpoint
@@ -37,6 +39,7 @@ type node struct {
 	batch   []stored // on its way
 	copies  []core.Copy
 	notes   []core.Note
+	owed    map[core.ID]core.Verb // ordered of what is to be taken over: it is noted before
 	pumped  []core.Deliver
 	storing *checkpoint
 }
@@ -44,8 +47,11 @@ type node struct {
 func (w *shard) newNode(why string) *node {
 	w.runs++
 	n := &node{
-		id: len(w.nodes), w: w, epoch: w.reg.epoch, run: w.runs, alive: true, start: w.reg.ck,
+		id: len(w.nodes), w: w, epoch: w.reg.epoch, run: w.runs, alive: true, start: w.reg.ck, handouts: new(int),
 		attempts: map[core.Origin]int{}, tried: map[core.Origin]int{}, leaders: map[string]core.Origin{}, parking: map[core.Origin]bool{},
+	}
+	if n.id > 0 && w.nodes[w.reg.owner].epoch == n.epoch {
+		n.handouts = w.nodes[w.reg.owner].handouts
 	}
 	from := int64(0)
 	for p := range slots {
@@ -123,6 +129,11 @@ func (n *node) effects() {
 		case core.Trim:
 			n.w.trim(n, e.Before)
 		case core.Adopted:
+			for id, verb := range n.owed {
+				if n.w.judge.noted[id] != verb && !n.w.rolled {
+					n.w.fail("%s node %d has taken over, and of %v is noted %d; ordered was %d", n.w.name, n.id, id, n.w.judge.noted[id], verb)
+				}
+			}
 			n.adopted = true
 			n.first()
 		case core.Closed:

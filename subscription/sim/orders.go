@@ -57,6 +57,11 @@ func (n *node) noteOut() {
 		return
 	}
 	note := n.notes[0]
+	for i := range note.Of {
+		if e := &note.Of[i]; e.Payload.From != core.InJournal { // there it may be finished, and trimmed, by now
+			w.payload(n, e.Payload, e.ID.Origin)
+		}
+	}
 	for _, id := range note.IDs {
 		if was, again := w.judge.noted[id]; again {
 			w.counts.Renoted++
@@ -80,6 +85,9 @@ func (j *judge) ordered(at int64, s stored, r *core.Record) {
 		return
 	}
 	if r.Verb == core.Retry {
+		if len(j.w.parents) > 0 && j.w.reg.ck == nil {
+			j.retries = append(j.retries, r)
+		}
 		for _, it := range j.oracle.Items() {
 			if len(r.IDs) == 0 && (r.Key == nil || bytes.Equal(r.Key, it.Key)) || slices.Contains(j.oracle.Took(at), it.ID) {
 				j.due[it.Origin] = 0
@@ -98,9 +106,16 @@ func (j *judge) ordered(at int64, s stored, r *core.Record) {
 	}
 }
 
-// decided judges what becomes of a dead letter, or of a parked record that was never delivered: it was ordered, and noted.
+// retried reports whether an order to retry came before an heir took a record over.
+func (j *judge) retried(it *core.Item) bool {
+	return j.w.reg.ck == nil && slices.ContainsFunc(j.retries, func(r *core.Record) bool {
+		return slices.Contains(r.IDs, it.ID) || len(r.IDs) == 0 && (r.Key == nil || bytes.Equal(r.Key, it.Key))
+	})
+}
+
+// decided judges what becomes of a dead letter, or of a parked record that was neither delivered nor dropped: it was ordered, and noted.
 func (j *judge) decided(before, after *core.Item) {
-	if before != nil && !before.Dead && after == nil && before.Order != 0 && j.delivered[before.Origin] == 0 && j.noted[before.ID] != before.Order && j.noted[before.ID] != 0 && !j.w.rolled { // 0: a shard that is closed may have no time for a note
+	if before != nil && !before.Dead && after == nil && before.Order != 0 && j.delivered[before.Origin] == 0 && !j.dropped[before.Origin] && j.noted[before.ID] != before.Order && !j.w.rolled {
 		j.w.fail("of the parked record %v is noted %d; ordered was %d", before.ID, j.noted[before.ID], before.Order)
 	}
 	if before == nil || !before.Dead || after != nil && after.Round == before.Round {

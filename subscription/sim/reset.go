@@ -47,7 +47,7 @@ func (w *world) resetTo() *reset {
 		}
 	}
 	w.facts = newFacts()
-	w.facts.epochs = r.before.epochs
+	w.facts.tokens = r.before.tokens
 	w.counts.Resets++
 	w.log("a reset to storage topic %d, %v, parked ones are left behind: %t", r.storage, r.starts, r.shed)
 	return r

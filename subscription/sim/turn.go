@@ -170,6 +170,7 @@ func (n *node) adopt() {
 	var parents []core.Parent
 	var next []core.Next
 	n.w.inherit()
+	n.owed = map[core.ID]core.Verb{}
 	for i, p := range n.w.parents {
 		st := p.read()
 		at, ok := st.Ended()
@@ -178,7 +179,8 @@ func (n *node) adopt() {
 			return
 		}
 		last := p.journal[at.Place].final
-		parents = append(parents, core.Parent{Shard: i, State: st, Takes: n.w.takes.Takes(n.w.number, p.number)})
+		takes := n.w.takes.Takes(n.w.number, p.number)
+		parents = append(parents, core.Parent{Shard: i, State: st, Takes: takes})
 		for k := range n.w.reads() {
 			if !p.parts[k] || n.w.reset.at(k) >= 0 {
 				continue
@@ -192,6 +194,9 @@ func (n *node) adopt() {
 		}
 		n.w.counts.TakenOver += len(st.Items())
 		for _, it := range st.Items() {
+			if it.Order != 0 && n.w.reset == nil && takes(it.Origin, it.Key) {
+				n.owed[it.ID] = it.Order
+			}
 			if int(it.Storage) < n.w.storage {
 				n.w.counts.Carried++
 			}
@@ -246,7 +251,7 @@ func (n *node) open() {
 	n.fit()
 }
 
-// turned judges that one set delivers a record, and that its token has grown.
+// turned judges that one set delivers a record.
 func (j *judge) turned(n *node, r *record) {
 	for _, p := range j.w.parents {
 		if !p.ended() {
@@ -256,10 +261,6 @@ func (j *judge) turned(n *node, r *record) {
 	if j.w.ended() {
 		j.w.fail("%s node %d delivers %v, and the shard has ended", j.w.name, n.id, r.Origin)
 	}
-	if last := j.epochs[r.line]; n.epoch < last {
-		j.w.fail("%s node %d delivers %v in epoch %d, after %d", j.w.name, n.id, r.Origin, n.epoch, last)
-	}
-	j.epochs[r.line] = n.epoch
 }
 
 // heal ends all faults: whatever is under way lands or does not, each shard has one owner, and it gets on.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,14 +28,20 @@ func subscriptions() []row {
 			w.put(8)
 			m := w.subscribe(func() error { return ringfence.Permanent(errors.New("no")) })
 			w.parked(4) // one a key
+			_, err := w.rf().Admin().RedriveDeadLetters(w.Context(), subName, nil)
+			must(w, err)
+			w.decided(4)
+			w.parked(4)
 			must(w, m.end())
 			back()
 			w.ensure(ringfence.Earliest)
+			w.decided(4)
 			m = w.subscribe(nil)
 			w.parked(4)
-			_, err := w.rf().Admin().RedriveDeadLetters(w.Context(), subName, nil)
+			_, err = w.rf().Admin().RedriveDeadLetters(w.Context(), subName, nil)
 			must(w, err)
 			w.await(0, m)
+			w.decided(8)
 			must(w, m.end())
 		}},
 		{"Reshard", both, func(w *world) {
@@ -248,6 +255,18 @@ func (w *world) parked(n int) {
 	w.Helper()
 	w.status(fmt.Sprintf("%d parked records", n), func(s *api.SubscriptionStatus) bool {
 		return s.Parked.Records+s.Dead.Records >= n && s.Group != nil && s.Group.Lag == 0
+	})
+}
+
+// decided waits until so many decisions are known.
+func (w *world) decided(n int) {
+	w.Helper()
+	w.eventually(fmt.Sprintf("%d decisions", n), func() error {
+		all, err := w.rf().Admin().ListDeadLetters(w.Context(), subName, &admin.DeadLetterOptions{Decided: true})
+		if by := len(slices.DeleteFunc(all, func(d api.DeadLetter) bool { return d.DecidedBy == "" })); err == nil && by != n {
+			err = fmt.Errorf("%d decisions", by)
+		}
+		return err
 	})
 }
 

@@ -266,7 +266,7 @@ func TestWhatARetiredSetHasLeftGoes(t *testing.T) {
 		must(t, err)
 		info, err := rf.Admin().GetSubscription(t.Context(), "billing")
 		must(t, err)
-		return len(topics) == 3 && len(groups) == 1 && len(info.Sets) == 2 && info.Sets[1].Shards == 3 // last of all
+		return len(topics) == 4 && len(groups) == 1 && len(info.Sets) == 2 && info.Sets[1].Shards == 3 // last of all
 	})
 	produceKeys(t, rf, "1")
 	eventually(t, "all records", d.each("1"))

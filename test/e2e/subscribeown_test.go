@@ -50,7 +50,7 @@ func TestWhatBelongsToASubscriptionIsNotDeliveredByOne(t *testing.T) {
 	ctx := t.Context()
 	info, err := rf.Admin().GetSubscription(ctx, "billing")
 	must(t, err)
-	for _, name := range []string{info.Set().Journal, info.Set().DeadTopic} {
+	for _, name := range []string{info.Set().Journal, info.Set().DeadTopic, info.Decisions} {
 		_, err := rf.Admin().CreateSubscription(ctx, "again", admin.SubscriptionConfig{Topic: name})
 		if !errors.Is(err, ringfence.ErrConflict) || !strings.Contains(err.Error(), `a part of subscription "billing"`) {
 			t.Errorf("create: %v; expected ErrConflict and whose the topic is", err)
@@ -62,7 +62,7 @@ func TestSubscribeRefusesMoreShardsThanPartitions(t *testing.T) {
 	t.Parallel()
 	s, rf := newTopic(t, 2)
 	ctx := t.Context()
-	for _, kind := range []string{"retry", "dead"} {
+	for _, kind := range []string{"retry", "dead", "decided"} {
 		must(t, ensureInternal(ctx, rf, "billing.abcdefg2."+kind, `subscription "billing"`))
 	}
 	forge(t, s, "subscriptions/billing", strings.Replace(forged("ready"), `"shards":1`, `"shards":3`, 1)) // a rotten digit

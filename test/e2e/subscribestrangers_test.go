@@ -50,7 +50,7 @@ func TestNobodyElseWritesToTheTopicsOfASubscription(t *testing.T) {
 	info, err := rf.Admin().GetSubscription(t.Context(), "billing")
 	must(t, err)
 	ctx := t.Context()
-	for _, name := range []string{info.Set().Journal, info.Set().DeadTopic} {
+	for _, name := range []string{info.Set().Journal, info.Set().DeadTopic, info.Decisions} {
 		before, err := rf.Admin().DescribeTopic(ctx, name)
 		must(t, err)
 		if before.Internal != `subscription "billing"` {
@@ -238,6 +238,16 @@ func TestADeadLetterWhoseCopyIsLostIsListedAndDiscarded(t *testing.T) {
 		})
 		if got := d.of("k0"); got[0] != "2" {
 			t.Errorf("ordered: %t: delivered %v", ordered, got)
+		}
+		history, err := rf.Admin().ListDeadLetters(ctx, "billing", &admin.DeadLetterOptions{Decided: true})
+		must(t, err)
+		for _, l := range history {
+			if l.Lost == "" || l.KeyText() != "k0" || l.DecidedBy == "" || l.Status != api.Discarded && l.Status != api.Redriven {
+				t.Errorf("ordered: %t: decided is %+v", ordered, l)
+			}
+		}
+		if want := 1 + map[bool]int{true: 1}[ordered]; len(history) != want {
+			t.Errorf("ordered: %t: %d decisions; expected %d", ordered, len(history), want)
 		}
 	}
 }
