@@ -62,7 +62,11 @@ func (s *survey) ofDelivery(of *subject, d *api.SubscriptionStatus) (all []api.F
 		if len(d.Problems) > 0 {
 			return nil
 		}
-		return []api.Finding{s.finding(of, api.Critical, api.FoundNoMember, d.Created, of.deliver, "it was never delivered")}
+		what := "it"
+		if d.Changing() {
+			what = "its newest shard set"
+		}
+		return []api.Finding{s.finding(of, api.Critical, api.FoundNoMember, d.Created, of.deliver, "%s was never delivered", what)}
 	}
 	waiting := g.Lag > 0 || d.Parked.Records > d.Blocked || d.Changing()
 	if len(g.Members) == 0 && waiting && g.Lag == 0 {

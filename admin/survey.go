@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -146,22 +147,23 @@ func (c *Client) unfinished(ctx context.Context) ([]api.Finding, error) {
 	}
 	var all []api.Finding
 	for _, d := range topics {
-		all = append(all, half("topic", d.Name, string(d.State), d.Created))
+		all = append(all, half("topic", d.Name, string(d.State), d.Created, fmt.Sprintf("--partitions %d --router %s --hash %s", d.Storage[0].Partitions, d.Router, d.Hash)))
 	}
 	subs, err := c.subs.Unfinished(ctx)
 	for _, d := range subs {
-		all = append(all, half("subscription", d.Name, d.State, d.Created))
+		all = append(all, half("subscription", d.Name, d.State, d.Created, fmt.Sprintf("--topic %s --order %s", d.Topic, d.Order)))
 	}
 	return all, err
 }
 
-func half(what, name, state string, created int64) api.Finding {
+// half is a creation or a deletion that has not ended. flags are those without which the creation is refused.
+func half(what, name, state string, created int64, flags string) api.Finding {
 	f := api.Finding{Severity: api.Warning, Kind: api.FoundUnfinished, What: what, Name: name}
 	if state == "deleting" {
 		f.Cause, f.Command = "its deletion was begun and has not ended", "ringfence "+what+" delete "+name
 		return f
 	}
-	f.Since, f.Cause, f.Command = api.Millis(created), "its creation was begun and has not ended", "ringfence "+what+" create "+name
+	f.Since, f.Cause, f.Command = api.Millis(created), "its creation was begun and has not ended", "ringfence "+what+" create "+name+" "+flags
 	return f
 }
 

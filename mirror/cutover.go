@@ -207,7 +207,7 @@ func (m *Mirror) noSubscription(ctx context.Context) error {
 		case d.Damaged != "":
 			return fmt.Errorf("topic %q may be delivered by subscription %q, which can't be read (%s): %w", m.c.Topic, d.Name, d.Damaged, fault.Conflict)
 		case d.Topic == m.c.Topic:
-			return fmt.Errorf("topic %q is delivered by subscription %q, and what that has parked can't be carried over; when nothing is left to deliver, \"ringfence subscription delete %s\" (DeleteSubscription in Go), and make it at the target after the cut-over: %w", m.c.Topic, d.Name, d.Name, fault.Conflict)
+			return fmt.Errorf("topic %q is delivered by subscription %q, and what that has parked can't be carried over; when nothing is left to deliver, \"ringfence subscription delete %s\" (DeleteSubscription in Go), and make it at the target after the cut-over, from the latest record on (--from latest): %w", m.c.Topic, d.Name, d.Name, fault.Conflict)
 		}
 	}
 	return nil

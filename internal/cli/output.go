@@ -82,7 +82,9 @@ func listing[T any](a *app, short string, order func(*admin.Client, context.Cont
 }
 
 // newReport starts a text for stdout, with colours on a terminal.
-func (a *app) newReport() *report { return &report{out: a.stdout, colour: a.colours(a.stdout)} }
+func (a *app) newReport() *report {
+	return &report{out: a.stdout, colour: a.colours(a.stdout), place: a.place}
+}
 
 // records is where records go in a form of --print: values as they are for a program, and safe for a terminal; JSON
 // safe everywhere, as what reads it first (head, tee, jq) may have a terminal behind it.
@@ -133,6 +135,7 @@ type report struct {
 	strings.Builder
 	out    *visible.Writer
 	colour bool
+	place  string // flags for commands that are advised
 }
 
 // line adds one line. A text in args can't make it two.

@@ -34,8 +34,9 @@ type app struct {
 	global   globals
 	children command.Children
 	screen   screen
-	plugin   bool // what is not known is code 3, as with plugins of Nagios
-	running  bool // a command was found and its flags were accepted
+	place    string // for commands that are advised
+	plugin   bool   // what is not known is code 3, as with plugins of Nagios
+	running  bool   // a command was found and its flags were accepted
 }
 
 // globals are the flags that every command has.

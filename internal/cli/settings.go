@@ -27,6 +27,7 @@ func (a *app) settle(cmd *cobra.Command) error {
 	if !needsStores(cmd) {
 		return nil
 	}
+	a.place = placeOf(cmd.Root().PersistentFlags())
 	var errs []error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		flags := cmd.Flags()
@@ -54,6 +55,24 @@ func (a *app) settle(cmd *cobra.Command) error {
 	errs = append(errs, a.checkGlobals(cmd.Annotations["formats"])...)
 	a.warnOfTypos(cmd.Root())
 	return errors.Join(errs...)
+}
+
+// placeOf are the flags of the line that say where things are, as a command that is advised has to repeat them. A URL with a
+// password is not shown.
+func placeOf(flags *pflag.FlagSet) (line string) {
+	for _, name := range []string{"config", "data", "log", "registry", "namespace"} {
+		if f := flags.Lookup(name); f.Changed {
+			value := f.Value.String()
+			switch {
+			case (name == "log" || name == "registry") && storeurl.HasPassword(value):
+				value = "URL"
+			case strings.ContainsAny(value, " \t\n\"'\\$`&;|<>()*?[]#~!{}"):
+				value = "'" + strings.ReplaceAll(value, "'", `'\''`) + "'"
+			}
+			line += " --" + name + " " + value
+		}
+	}
+	return line
 }
 
 // warnOfTypos names variables that look like a setting and are none; others may use the prefix too, so it only warns.

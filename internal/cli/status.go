@@ -59,6 +59,6 @@ func findingLines(r *report, f *api.Finding, now time.Time) {
 	severity := r.paint(st, string(f.Severity)) + strings.Repeat(" ", len(api.Critical)-len(f.Severity))
 	r.line("%s  %-7s  %s %s: %s", severity, age, f.What, f.Name, f.Cause)
 	if f.Command != "" {
-		r.line("%s> %s", strings.Repeat(" ", 19), f.Command)
+		r.line("%s> %s%s", strings.Repeat(" ", 19), f.Command, r.place)
 	}
 }

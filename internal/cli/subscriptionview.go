@@ -194,7 +194,7 @@ second; their age is shown.`,
 	}
 }
 
-// refusedHere says why daemons may refuse the endpoint of a subscription without members; "": there is no such reason.
+// refusedHere says why a daemon without --allow-net refuses the endpoint of a subscription without members; "": it doesn't.
 func refusedHere(v *api.SubscriptionStatus) string {
 	if v.Endpoint == nil || v.Group != nil && len(v.Group.Members) > 0 {
 		return ""
@@ -214,7 +214,7 @@ func (a *app) statusReport(r *report, v *api.SubscriptionStatus) {
 		r.line("delivered to %s%s", e.URL, endpointTerms(e))
 	}
 	if why := refusedHere(v); why != "" {
-		r.line("no process delivers it: %s", why)
+		r.line("%s", why)
 	}
 	if d.Filter != "" {
 		r.line("only what this is true of: %s", d.Filter)
