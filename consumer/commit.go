@@ -30,7 +30,7 @@ type Commitment struct {
 // NewCommitment returns that of a record in a unit.
 func NewCommitment(g *protocol.Group, u *group.Unit, r *dispatch.Record) *Commitment {
 	return &Commitment{group: g, grant: u.Grant(), member: u.Member(), finished: protocol.Finished{
-		Storage: r.Storage, Partition: r.Partition, Offset: r.Offset, From: r.From, To: r.To, Start: r.Start,
+		Storage: r.Storage, Partition: r.Partition, Offset: r.Offset, Time: r.Timestamp, From: r.From, To: r.To, Start: r.Start,
 	}}
 }
 

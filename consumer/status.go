@@ -164,6 +164,21 @@ func ahead(ck *protocol.Position, b commitlog.Bounds) string {
 	return ""
 }
 
+// lost says that a partition has grown past a checkpoint without the records that it knows; "": it has not.
+func lost(ctx context.Context, st *commitlog.Topic, partition int, ck *protocol.Position) string {
+	newest, next := ck.Top, ck.Highest()
+	if !newest.Known() || next == ck.Next {
+		newest, next = ck.Last, ck.Next
+	}
+	if !newest.Known() {
+		return ""
+	}
+	if gone, err := st.Lost(ctx, partition, newest[0], newest[1], next); !gone || err != nil {
+		return ""
+	}
+	return fmt.Sprintf("the partition lacks the record at offset %d that was processed: the log went back and has grown since, or another program wrote the checkpoint; a seek says where to go on", newest[0])
+}
+
 // dropped counts the records between a checkpoint and the first record that is kept which the group had not finished.
 // What lies below its hold it had: then the checkpoint went back, and not the log.
 func dropped(ctx context.Context, st *commitlog.Topic, name string, partition int, ck *protocol.Position, first int64) (int64, error) {
@@ -201,7 +216,10 @@ func measure(ctx context.Context, t *topic.Topic, name string, in group.UnitInpu
 	if ck := u.Checkpoint.Position(storage, partition); ck != nil {
 		p.Checkpoint = ck.Next
 		from = max(from, ck.Next)
-		if p.Damaged = ahead(ck, b); p.Damaged == "" { // else they are not believed
+		if p.Damaged = ahead(ck, b); p.Damaged == "" {
+			p.Damaged = lost(ctx, st, partition, ck)
+		}
+		if p.Damaged == "" { // else they are not believed
 			for _, r := range ck.Done {
 				p.Done += r[1] - r[0]
 			}

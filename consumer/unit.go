@@ -15,6 +15,7 @@ import (
 	"github.com/ringfence/ringfence/group"
 	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/topic"
 )
 
 // unitWorker runs the units that a member owns, each with one engine for all its inputs.
@@ -63,7 +64,7 @@ func (w *unitWorker) run(ctx context.Context, u *group.Unit) error {
 		if err != nil {
 			return err
 		}
-		in[i] = dispatch.Input{Storage: at.Storage, Partition: at.Partition, Source: dispatch.Partition(st, at.Partition)}
+		in[i] = dispatch.Input{Storage: at.Storage, Partition: at.Partition, Source: dispatch.Partition(st, at.Partition), Compacted: st.Config().Compacted}
 	}
 	start, err := w.start(ctx, u, in)
 	for i, at := range inputs {
@@ -137,6 +138,10 @@ func (w *unitWorker) engine(ctx context.Context, u *group.Unit, in []dispatch.In
 	if settle != nil {
 		settle.last(ctx, progress.now())
 		err = cmp.Or(settle.takenBack(), err)
+	}
+	if lost := (*dispatch.LostError)(nil); errors.As(err, &lost) {
+		err = &topic.OlderError{Topic: w.Topic.Document().Name, Storage: lost.Storage, Partition: lost.Partition, Known: lost.Offset, End: -1, By: fmt.Sprintf("group %q", w.group.Name())}
+		w.lost(err)
 	}
 	var stuck *dispatch.StuckError
 	if errors.As(err, &stuck) {

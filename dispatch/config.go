@@ -17,6 +17,7 @@ type Input struct {
 	Storage   int
 	Partition int
 	Source    Source
+	Compacted bool // records may vanish between others, so that a missing one says nothing
 }
 
 // Config configures an engine.

@@ -58,7 +58,7 @@ func TestInputsAreReadInTurnAndTrackedApart(t *testing.T) {
 		}, Start: []protocol.Position{{Storage: 1, Partition: 4, Next: 500}}})
 		launch(t, e)
 		synctest.Wait()
-		if p := fmt.Sprint(e.Progress().Positions); p != "[{0 0 3000 [] []} {1 4 2000 [] []}]" || got[0] != 3000 || got[14] != 1500 {
+		if p := fmt.Sprint(e.Progress().Positions); p != "[{0 0 3000 [] [2999 3999] [0 0] []} {1 4 2000 [] [1999 2999] [0 0] []}]" || got[0] != 3000 || got[14] != 1500 {
 			t.Errorf("%s %v", p, got)
 		}
 	})
@@ -78,7 +78,7 @@ func TestTheStartStaysInTheProgressUntilItIsPassed(t *testing.T) {
 		}})
 		launch(t, e)
 		synctest.Wait()
-		if p := fmt.Sprint(e.Progress().Positions); p != "[{0 0 10 [[12 20] [50 60]] []}]" {
+		if p := fmt.Sprint(e.Progress().Positions); p != "[{0 0 10 [[12 20] [50 60]] [0 0] [0 0] []}]" {
 			t.Errorf("at first %s", p)
 		}
 		close(hold)

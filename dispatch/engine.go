@@ -103,11 +103,11 @@ func New(c Config) (*Engine, error) {
 func (e *Engine) addInputs() {
 	used := make([]bool, len(e.cfg.Start))
 	for _, c := range e.cfg.Inputs {
-		in := &input{source: c.Source, storage: c.Storage, partition: c.Partition, tracker: tracker{storage: c.Storage, partition: c.Partition}}
+		in := &input{source: c.Source, storage: c.Storage, partition: c.Partition, compacted: c.Compacted, tracker: tracker{storage: c.Storage, partition: c.Partition}}
 		for i, p := range e.cfg.Start {
 			if p.Storage == c.Storage && p.Partition == c.Partition {
 				in.tracker.begin(p)
-				in.placed, in.given, in.unchecked, used[i] = true, p, p.Highest() > p.Next, true
+				in.placed, in.given, in.unchecked, used[i] = true, p, p.Highest() > p.Next || p.Last.Known(), true
 			}
 		}
 		e.inputs = append(e.inputs, in)

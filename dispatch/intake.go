@@ -23,12 +23,13 @@ import (
 type input struct {
 	source             Source
 	storage, partition int
+	compacted          bool
 
 	// Guarded by Engine.mu:
 	tracker     tracker
 	placed      bool              // tracker has a start position
 	fresh       bool              // it began at the first record that is kept, and nothing was read since
-	unchecked   bool              // its start has marks above itself, which were not yet compared with the partition's end
+	unchecked   bool              // its start was not yet compared with what the partition has
 	given       protocol.Position // the start that is to be checked
 	busy        bool
 	ended       bool // sealed, and read to the end
@@ -244,6 +245,7 @@ func (e *Engine) admit(in *input, n *node, i int) {
 		after = in.rest[i+1].Offset
 	}
 	if in.tracker.done(n.rec.Offset) {
+		in.tracker.passed(&n.rec)
 		e.release(in.data)
 		e.pool.put(n)
 		return

@@ -2,14 +2,18 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/group/protocol"
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/testlog"
 )
 
@@ -101,4 +105,79 @@ func TestMarksWaitForTheEndOfTheirPartition(t *testing.T) {
 			t.Errorf("then it is %+v", p)
 		}
 	})
+}
+
+// A partition went back and has grown past a start: other records lie in the places of those that are known.
+func TestAStartWhoseRecordsWereReplacedEndsTheUnit(t *testing.T) {
+	t.Parallel()
+	stamp := func(offset int64) protocol.Stamp { return protocol.Stamp{offset, 1000 + offset} }
+	other := func(offset int64) protocol.Stamp { return protocol.Stamp{offset, 7} }
+	marks := []protocol.Range{{12, 15}}
+	damaged := func(offset int64) error {
+		if offset == 9 {
+			return &commitlog.CorruptError{Offset: offset, Resume: 10}
+		}
+		return nil
+	}
+	for name, c := range map[string]struct {
+		start     protocol.Position
+		missing   int64 // a record that the partition lacks
+		trimmed   int64
+		fault     func(int64) error
+		compacted bool
+		held      bool  // OnHeld is there
+		lost      int64 // the offset that the error names; 0: none
+		skipped   int   // records that are not handled
+	}{
+		"none":                             {start: protocol.Position{Next: 10, Last: stamp(9)}},
+		"the record below":                 {start: protocol.Position{Next: 10, Last: other(9)}, lost: 9},
+		"and nothing is there":             {start: protocol.Position{Next: 10, Last: other(9)}, missing: 9, lost: 9},
+		"but the log is compacted":         {start: protocol.Position{Next: 10, Last: other(9)}, missing: 9, compacted: true},
+		"but retention has dropped it":     {start: protocol.Position{Next: 10, Last: other(9)}, trimmed: 10},
+		"but it is damaged":                {start: protocol.Position{Next: 10, Last: stamp(9)}, fault: damaged},
+		"a record in a gap":                {start: protocol.Position{Next: 10, Last: stamp(7)}, lost: 7},
+		"a gap":                            {start: protocol.Position{Next: 10, Last: stamp(8)}, missing: 9},
+		"none, with marks":                 {start: protocol.Position{Next: 10, Done: marks, Last: stamp(9), Top: stamp(14)}, skipped: 3},
+		"the highest":                      {start: protocol.Position{Next: 10, Done: marks, Last: stamp(9), Top: other(14)}},
+		"the highest, and a journal":       {start: protocol.Position{Next: 10, Done: marks, Last: stamp(9), Top: other(14)}, held: true, lost: 14},
+		"both":                             {start: protocol.Position{Next: 10, Done: marks, Last: other(9), Top: other(14)}, lost: 9},
+		"the highest of two":               {start: protocol.Position{Next: 10, Done: marks, Last: unknown, Top: other(14)}, lost: 14},
+		"the highest, from the first":      {start: protocol.Position{Next: 10, Done: marks, Top: other(14)}},
+		"the record below, beyond the end": {start: protocol.Position{Next: 10, Done: []protocol.Range{{12, 40}}, Last: other(9), Top: other(39)}, lost: 9},
+		"none, beyond the end":             {start: protocol.Position{Next: 10, Done: []protocol.Range{{12, 40}}, Last: stamp(9), Top: other(39)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := filled(20, 2)
+				l.recs = slices.DeleteFunc(l.recs, func(r commitlog.Record) bool { return c.missing > 0 && r.Offset == c.missing })
+				l.trim(c.trimmed)
+				l.fault = c.fault
+				var handled atomic.Int64
+				cfg := Config{
+					Inputs: l.input(), Start: []protocol.Position{c.start},
+					Handler: func(context.Context, *Record) error { handled.Add(1); return nil },
+				}
+				cfg.Inputs[0].Compacted = c.compacted
+				if c.held {
+					cfg.OnHeld = func(context.Context, *Record, Held) error { return nil }
+				}
+				e := mustNew(t, cfg)
+				if c.lost == 0 {
+					launch(t, e)
+					rest(time.Minute)
+					if n, p := int(handled.Load()), e.Progress().Positions[0]; n != 10-c.skipped || p.Next != 20 || p.Last != stamp(19) {
+						t.Errorf("%d records were handled; expected %d, and not %+v", n, 10-c.skipped, p)
+					}
+					return
+				}
+				ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+				defer stop()
+				var lost *LostError
+				if err := e.Run(ctx); !errors.As(err, &lost) || !errors.Is(err, fault.Corrupt) || lost.Offset != c.lost || handled.Load() > 0 {
+					t.Errorf("%v, after %d records; expected that the one at offset %d is lost, and none is handled", err, handled.Load(), c.lost)
+				}
+			})
+		})
+	}
 }

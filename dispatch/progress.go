@@ -31,6 +31,7 @@ func (e *Engine) progress(ranges int) Progress {
 			at := in.tracker.position(ranges)
 			if e.cfg.OnHeld != nil {
 				at.Failing = in.tracker.failed(max(1, protocol.MaxFailing/len(e.inputs)))
+				at.Top = in.tracker.topOf(&at)
 			}
 			p.Positions = append(p.Positions, at)
 		}

@@ -38,6 +38,23 @@ func (t *tracker) failed(limit int) []protocol.Failing {
 	return all
 }
 
+// topOf is the highest record that a position names as finished or failing; none: unknown, or it names none.
+func (t *tracker) topOf(p *protocol.Position) protocol.Stamp {
+	top := p.Top
+	if len(p.Failing) == 0 {
+		return top
+	}
+	if len(t.recalled) > 0 && t.top[0] >= top[0] {
+		top = t.top
+	}
+	for n := t.tail; n != nil && n.rec.Offset >= top[0]; n = n.prev {
+		if n.fail != nil {
+			return n.rec.stamp()
+		}
+	}
+	return top
+}
+
 // stored is what an heir has to know. The last attempt, after which the record is given up, counts once
 // OnHeld has taken the record: its error is lost until then, and the heir has to ask again.
 func (f *failure) stored(offset int64) protocol.Failing {

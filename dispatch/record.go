@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/group/protocol"
 )
 
 // Record is a record as a handler gets it, valid until the handler returns, or answers later. Its key, value and
@@ -24,6 +25,8 @@ type Record struct {
 	late *Later  // where its answer comes from; nil: the handler returns it
 	data *memory // what it was read into; nil: no engine has read it
 }
+
+func (r *Record) stamp() protocol.Stamp { return protocol.Stamp{r.Offset, r.Timestamp} }
 
 // Handler processes one record. nil finishes the record; after an error, or a panic, it is tried
 // again later, before any other record of its key. ctx ends when the unit has another owner, and
@@ -49,8 +52,9 @@ type node struct {
 	keyed bool // it is ordered with others of its key
 	lead  bool // the first unfinished record of its key
 
-	prev, next *node // neighbours among the unfinished, by offset
-	after      int64 // the offset of the record read after it
+	prev, next *node          // neighbours among the unfinished, by offset
+	before     protocol.Stamp // of the record before it, as tracker.last
+	after      int64          // the offset of the record read after it
 
 	behind *node // the next record of its key
 	last   *node // leaders only: the last record of its key
@@ -86,7 +90,7 @@ type memory struct {
 }
 
 // nodeBytes is what a record in flight costs beyond its key, value and headers.
-const nodeBytes = 288
+const nodeBytes = 304
 
 // nodePool keeps nodes for use again, as many as were in flight at the same time.
 type nodePool struct{ free []*node }

@@ -22,11 +22,14 @@ type tracker struct {
 	skip       []protocol.Range   // finished before the start and not yet passed; sorted, disjoint
 	failing    int                // unfinished records that failed
 	recalled   []protocol.Failing // failed before the start, and not yet read; sorted
+	last       protocol.Stamp     // of the record below next; none: nothing was read there
+	top        protocol.Stamp     // of the highest record that skip and recalled name, at the start
 }
 
 // begin sets the start position.
 func (t *tracker) begin(p protocol.Position) {
 	t.next, t.start, t.told = p.Next, p.Next, p.Next
+	t.last, t.top = p.Last, p.Top
 	t.skip = normalize(p.Done)
 	t.recalled = slices.Clone(p.Failing)
 	t.passSkips()
@@ -64,6 +67,16 @@ func (t *tracker) cover(from, to int64) {
 		t.gaps++
 	}
 	t.next = to
+	if t.last = unknown; t.top.Known() && from <= t.top[0] && t.top[0] < to {
+		t.last = t.top
+	}
+}
+
+// passed notes a record that was finished before the start.
+func (t *tracker) passed(r *Record) {
+	if r.Offset >= t.last[0] { // else it lies in a range that was passed as a whole
+		t.last = r.stamp()
+	}
 }
 
 // done reports whether the record at offset was finished before the start; such a record is passed.
@@ -86,7 +99,8 @@ func (t *tracker) done(offset int64) bool {
 
 // add appends a record that was read; after is the offset of the one that follows it.
 func (t *tracker) add(n *node, after int64) {
-	n.after = after
+	n.after, n.before = after, t.last
+	t.last = n.rec.stamp()
 	n.prev = t.tail
 	if t.tail == nil {
 		t.head = n
@@ -156,7 +170,10 @@ func (t *tracker) low() int64 {
 // position is the progress with at most limit finished ranges, the lowest ones. Leaving some out is
 // safe: their records would be repeated.
 func (t *tracker) position(limit int) protocol.Position {
-	p := protocol.Position{Storage: t.storage, Partition: t.partition, Next: t.low()}
+	p := protocol.Position{Storage: t.storage, Partition: t.partition, Next: t.low(), Last: t.last}
+	if t.head != nil {
+		p.Last = t.head.before
+	}
 	if k := min(t.gaps+len(t.skip), limit); k > 0 {
 		p.Done = make([]protocol.Range, 0, k)
 	}
@@ -166,10 +183,14 @@ func (t *tracker) position(limit int) protocol.Position {
 		}
 		left--
 		end := t.next
+		p.Top = t.last
 		if n.next != nil {
-			end = n.next.rec.Offset
+			end, p.Top = n.next.rec.Offset, n.next.before
 		}
 		p.Done = append(p.Done, protocol.Range{n.after, end})
+	}
+	if len(t.skip) > 0 || len(p.Done) > 0 && !p.Top.Known() {
+		p.Top = t.top
 	}
 	for _, r := range t.skip {
 		if len(p.Done) >= limit {

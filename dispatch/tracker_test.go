@@ -24,6 +24,13 @@ func TestTrackerAgreesWithASet(t *testing.T) {
 			done = append(done, protocol.Range{from, from + rapid.Int64Range(0, 20).Draw(rt, "length")})
 		}
 		initial := protocol.Position{Next: start, Done: slices.Clone(done)}
+		stamp := func(offset int64) protocol.Stamp { return protocol.Stamp{offset, 1000 + offset} }
+		if start > 0 {
+			initial.Last = stamp(start - 1)
+		}
+		if top := initial.Highest() - 1; top >= start {
+			initial.Top = stamp(top)
+		}
 		var tr tracker
 		tr.begin(initial)
 		exists := map[int64]bool{}
@@ -43,11 +50,14 @@ func TestTrackerAgreesWithASet(t *testing.T) {
 				if covers([]protocol.Position{initial}, off) {
 					finished[off] = true
 				}
+				r := Record{Record: commitlog.Record{Offset: off, Timestamp: stamp(off)[1]}}
 				if tr.done(off) != finished[off] {
 					rt.Fatalf("step %d: done(%d) is %v", step, off, !finished[off])
 				}
-				if !finished[off] {
-					n := &node{rec: Record{Record: commitlog.Record{Offset: off}}}
+				if finished[off] {
+					tr.passed(&r)
+				} else {
+					n := &node{rec: r}
 					tr.add(n, next)
 					open = append(open, n)
 				}
@@ -69,6 +79,7 @@ func checkTracker(rt *rapid.T, tr *tracker, initial protocol.Position, exists, f
 			rt.Fatalf("offset %d ahead: position %+v, start %+v", off, p, initial)
 		}
 	}
+	checkStamps(rt, p, initial, exists)
 	if !slices.IsSortedFunc(p.Done, func(a, b protocol.Range) int { return int(a[1] - b[0]) }) {
 		rt.Fatalf("ranges overlap or are out of order: %+v", p)
 	}
@@ -77,6 +88,28 @@ func checkTracker(rt *rapid.T, tr *tracker, initial protocol.Position, exists, f
 	}
 	if cut := tr.position(2); cut.Next != p.Next || !slices.Equal(cut.Done, p.Done[:min(2, len(p.Done))]) {
 		rt.Fatalf("cut to two ranges: %+v of %+v", cut, p)
+	}
+}
+
+// checkStamps compares the stamps of a position with the records that were read, and those that its start knew.
+func checkStamps(rt *rapid.T, p, initial protocol.Position, exists map[int64]bool) {
+	highest := func(end int64) protocol.Stamp {
+		at := initial.Last[0]
+		for off := range exists {
+			if off < end {
+				at = max(at, off)
+			}
+		}
+		return protocol.Stamp{at, 1000 + at}
+	}
+	top := func(s protocol.Stamp, end int64) bool {
+		return s == initial.Top && s[0] < end && s[0] > highest(end)[0]
+	}
+	if below := highest(p.Next); below[0] > 0 && p.Last != below && !top(p.Last, p.Next) && (p.Last != unknown || !p.Top.Known() || p.Done == nil) {
+		rt.Fatalf("the record before next is %v: %+v, start %+v", below, p, initial)
+	}
+	if end := p.Highest(); p.Done != nil && p.Top != highest(end) && !top(p.Top, end) {
+		rt.Fatalf("the highest finished record is %v: %+v, start %+v", highest(end), p, initial)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/topic"
 )
@@ -123,6 +124,7 @@ func (c *copier) readBack(ctx context.Context, sent []commitlog.Record, next int
 				return c.differ("each has another record")
 			}
 			c.s.matched(sent[0].Offset, recs[i].Offset)
+			c.s.Last = protocol.Stamp{sent[0].Offset, sent[0].Timestamp}
 			sent = sent[1:]
 		}
 		c.s.To = after

@@ -94,6 +94,9 @@ func (c *copier) run(ctx context.Context) error {
 	if b.Next < c.s.From {
 		return fmt.Errorf("the source was copied up to offset %d and ends at %d: it is older than its copy, as after it was restored from a backup, and nothing is copied over what it lost: %w", c.s.From, b.Next, fault.Conflict)
 	}
+	if err := c.checkSource(ctx); err != nil {
+		return err
+	}
 	if err := c.readBack(ctx, nil, 0); err != nil {
 		return err
 	}
@@ -125,6 +128,22 @@ func (c *copier) run(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// checkSource refuses a source that went back and has grown past the pair since: what it has below is no copy's source.
+func (c *copier) checkSource(ctx context.Context) error {
+	if !c.s.Last.Known() {
+		return nil
+	}
+	lost := false
+	err := c.patiently(ctx, "source", func() (err error) {
+		lost, err = c.from.Lost(ctx, c.partition, c.s.Last[0], c.s.Last[1], c.s.From)
+		return err
+	})
+	if lost {
+		return fmt.Errorf("the source was copied up to offset %d, and lacks the record at offset %d that was: it went back, as after it was restored from a backup, and has grown since; nothing is copied behind what it lost: %w", c.s.From, c.s.Last[0], fault.Conflict)
+	}
+	return err
 }
 
 // plan reads as many appends as may be on their way at once. end says that the source ends here for ever.

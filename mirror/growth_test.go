@@ -180,12 +180,14 @@ func TestTopicsThatWereReplacedAreRefused(t *testing.T) {
 		"the source": func(w *world) mirror.Side { return w.from },
 		"the target": func(w *world) mirror.Side { return w.to },
 	} {
-		w := newWorld(t, 1)
-		w.produce(0, 60)
-		w.must(w.mirror(true).Run(t.Context()))
-		w.replace(side(w), 3)
-		if err := w.mirror(true).Run(t.Context()); !errors.Is(err, fault.Conflict) {
-			t.Errorf("%s was replaced: %v; expected a conflict", what, err)
+		for _, records := range []int{3, 90} {
+			w := newWorld(t, 1)
+			w.produce(0, 60)
+			w.must(w.mirror(true).Run(t.Context()))
+			w.replace(side(w), records)
+			if err := w.mirror(true).Run(t.Context()); !errors.Is(err, fault.Conflict) {
+				t.Errorf("%s was replaced by %d records: %v; expected a conflict", what, records, err)
+			}
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/group/protocol"
 	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/registry"
 )
@@ -42,6 +43,8 @@ type state struct {
 	From    int64 `json:"from"`
 	To      int64 `json:"to"`
 	Records int64 `json:"records"` // that were copied below the pair
+	// Last is the record of the source below the pair: a source that has not got it went back.
+	Last protocol.Stamp `json:"last,omitzero"`
 	// Anchors pair offsets, in order: what stands at an offset of the source and behind it went to
 	// an offset of the target and behind it, record by record.
 	Anchors []anchor `json:"anchors,omitempty"`

@@ -63,6 +63,8 @@ type TopicConfig struct {
 	// Card is what the maker wrote of the topic: opaque text that appears with it and never changes. A topic of
 	// another program has none.
 	Card string `json:",omitempty"`
+	// Compacted: by its settings, which are another program's, the log drops records between others.
+	Compacted bool `json:"-"`
 }
 
 // WithRetentionOf is c with the retention of another configuration.

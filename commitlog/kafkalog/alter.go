@@ -49,8 +49,9 @@ func (l *kafkaLog) AlterTopic(ctx context.Context, c driver.TopicConfig) error {
 func (s *store) now() driver.TopicConfig { return *s.kept.Load() }
 
 func (s *store) keep(c driver.TopicConfig) {
-	c = s.config.WithRetentionOf(c)
-	s.kept.Store(&c)
+	kept := s.config.WithRetentionOf(c)
+	kept.Compacted = c.Compacted
+	s.kept.Store(&kept)
 }
 
 // checkShape is fault.Exists when the topic has other partitions than c.

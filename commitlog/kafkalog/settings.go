@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -20,6 +21,7 @@ const (
 	flushMessages   = "flush.messages"  // 1: an ack waits for the disk
 	retentionMillis = "retention.ms"    // what Kafka drops, needed or not; -1: nothing
 	retentionBytes  = "retention.bytes" // of one partition
+	cleanupPolicy   = "cleanup.policy"
 	// What Ringfence drops. Kafka itself reads these two of topics with tiered storage only, as
 	// what to keep on the broker's own disk, and then they are no more than that.
 	ownMillis = "local.retention.ms"
@@ -35,7 +37,7 @@ func (l *kafkaLog) settings(c driver.TopicConfig) map[string]string {
 	m := map[string]string{
 		maxMessageBytes:                  strconv.Itoa(batchLimit),
 		"message.timestamp.type":         "CreateTime",
-		"cleanup.policy":                 "delete",
+		cleanupPolicy:                    "delete",
 		retentionMillis:                  "-1",
 		retentionBytes:                   "-1",
 		compressionType:                  "producer",
@@ -74,7 +76,7 @@ func configOfTopic(name string, partitions int, settings map[string]string) driv
 		}
 		return v
 	}
-	c := driver.TopicConfig{Name: name, Partitions: partitions}
+	c := driver.TopicConfig{Name: name, Partitions: partitions, Compacted: strings.Contains(settings[cleanupPolicy], "compact")}
 	c.RetentionAgeMillis, c.RetentionBytes = max(0, get(ownMillis)), max(0, get(ownBytes))
 	age, size := get(retentionMillis), get(retentionBytes)
 	c.RetentionForce = age >= 0 || size >= 0

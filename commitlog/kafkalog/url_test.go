@@ -82,8 +82,8 @@ func TestSettingsGiveBackTheTopicConfig(t *testing.T) {
 			t.Errorf("%+v: Kafka keeps %s ms and %s bytes", c, s[retentionMillis], s[retentionBytes])
 		}
 	}
-	foreign := configOfTopic("t", 3, map[string]string{retentionMillis: "604800000", retentionBytes: "-1", ownMillis: "-2", ownBytes: "-2"})
-	if want := (driver.TopicConfig{Name: "t", Partitions: 3, RetentionAgeMillis: 604800000, RetentionForce: true}); foreign != want {
+	foreign := configOfTopic("t", 3, map[string]string{retentionMillis: "604800000", retentionBytes: "-1", ownMillis: "-2", ownBytes: "-2", cleanupPolicy: "compact,delete"})
+	if want := (driver.TopicConfig{Name: "t", Partitions: 3, RetentionAgeMillis: 604800000, RetentionForce: true, Compacted: true}); foreign != want {
 		t.Errorf("Kafka's defaults are read as %+v; want %+v", foreign, want)
 	}
 }

@@ -19,6 +19,7 @@ var readTests = []test{
 	{"Read/GivesEachOfManyReadersItsPlace", nil, readMany},
 	{"Read/GivesWhatLiesBehindWhatItLeft", nil, readBehind},
 	{"Read/OutsideOfTheBoundsIsOutOfRange", nil, readOutside},
+	{"Read/TellsARecordThatWasLost", nil, readLost},
 	{"Read/OffsetAtFindsTheFirstRecordOfATime", nil, offsetAt},
 }
 
@@ -90,6 +91,36 @@ func readDst(e *env) {
 	if len(got) != 1 || next != e.bounds(t, 0).Next+1 || err == nil {
 		e.Errorf("a read that fails gives %d records and next %d, %v; want dst and the same offset", len(got), next, err)
 	}
+}
+
+func readLost(e *env) {
+	l := e.log()
+	t := e.topic(l, 1)
+	all := fill(e, t, e.n(40, 8))
+	again, err := l.Topic(e.ctx, t.Config().Name)
+	e.must(err)
+	lost := func(r *commitlog.Record, time, next int64) bool {
+		gone, err := again.Lost(e.ctx, 0, r.Offset, time, next)
+		e.must(err)
+		return gone
+	}
+	for i := range all {
+		r, next := &all[i], e.bounds(t, 0).Next
+		if i+1 < len(all) {
+			next = all[i+1].Offset
+			if !lost(r, r.Timestamp, next+1) {
+				e.Errorf("offset %d counts as the last one before %d", r.Offset, next+1)
+			}
+		}
+		if lost(r, r.Timestamp, next) || !lost(r, r.Timestamp+1, next) {
+			e.Errorf("offset %d: the record at %d counts as another one, or one of another time as that", r.Offset, r.Timestamp)
+		}
+	}
+	e.must(t.Trim(e.ctx, 0, all[1].Offset))
+	if e.bounds(t, 0).First > all[0].Offset && lost(&all[0], all[0].Timestamp+1, all[1].Offset) {
+		e.Errorf("a record that was dropped counts as lost")
+	}
+	e.must(again.Close())
 }
 
 func readBuf(e *env) {

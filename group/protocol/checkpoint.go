@@ -183,6 +183,7 @@ func (p *Position) append(b []byte) []byte {
 	if len(p.Done) > 0 {
 		b = append(b, ']')
 	}
+	b = p.Top.append(p.Last.append(b, `,"last":[`), `,"top":[`)
 	for i, f := range p.Failing {
 		sep := `,{`
 		if i == 0 {
@@ -198,6 +199,14 @@ func (p *Position) append(b []byte) []byte {
 		b = append(b, ']')
 	}
 	return append(b, '}')
+}
+
+func (s Stamp) append(b []byte, name string) []byte {
+	if s == (Stamp{}) {
+		return b
+	}
+	b = strconv.AppendInt(append(b, name...), s[0], 10)
+	return append(strconv.AppendInt(append(b, ','), s[1], 10), ']')
 }
 
 // plain reports whether JSON writes a string as it is, as for all names of members.

@@ -33,6 +33,7 @@ func TestACheckpointIsEncodedAsJSONDoes(t *testing.T) {
 			for range rapid.IntRange(0, 3).Draw(t, "done") {
 				p.Done = append(p.Done, protocol.Range{number.Draw(t, "from"), number.Draw(t, "to")})
 			}
+			p.Last, p.Top = protocol.Stamp{number.Draw(t, "last"), number.Draw(t, "time")}, protocol.Stamp{number.Draw(t, "top"), number.Draw(t, "time")}
 			for range rapid.IntRange(0, 3).Draw(t, "failing") {
 				p.Failing = append(p.Failing, protocol.Failing{
 					Offset: number.Draw(t, "offset"), Attempts: int(number.Draw(t, "attempts")),
@@ -101,7 +102,7 @@ func TestTheLowestNeededIsThatOfItsStorageTopic(t *testing.T) {
 // Whatever is added to a position: two that differ in it are not the same, or nobody would store it.
 func TestPositionsThatDifferAreNotTheSame(t *testing.T) {
 	t.Parallel()
-	full := protocol.Position{Storage: 1, Partition: 2, Next: 3, Done: []protocol.Range{{5, 6}}, Failing: []protocol.Failing{{Offset: 7}}}
+	full := protocol.Position{Storage: 1, Partition: 2, Next: 3, Done: []protocol.Range{{5, 6}}, Last: protocol.Stamp{2, 1}, Top: protocol.Stamp{7, 1}, Failing: []protocol.Failing{{Offset: 7}}}
 	if !protocol.SamePositions([]protocol.Position{full}, []protocol.Position{full}) {
 		t.Error("a position is not itself")
 	}

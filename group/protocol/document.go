@@ -110,12 +110,23 @@ type Control struct {
 // Range is a half-open range of offsets [From, To), written as [from,to].
 type Range [2]int64
 
+// Stamp is the offset and the time of one record, as the log has it, written as [offset,time]. The zero value: none.
+type Stamp [2]int64
+
+// Known reports whether the stamp is that of a record.
+func (s Stamp) Known() bool { return s[0] >= 0 && s != Stamp{} }
+
 // Position is how far a unit got in one partition.
 type Position struct {
 	Storage   int     `json:"storage"`
 	Partition int     `json:"partition"`
 	Next      int64   `json:"next"`           // the lowest unfinished offset: the checkpoint
 	Done      []Range `json:"done,omitempty"` // finished ranges above Next, sorted, disjoint
+
+	// Last is the record before Next, and Top the highest of Done and Failing: a log that has not got them went back.
+	// None where the owner has read nothing there, as after a seek. Last is [-1,0] where it is not known; Top is then.
+	Last Stamp `json:"last,omitzero"`
+	Top  Stamp `json:"top,omitzero"`
 
 	// Failing are records that were tried without success and are held for their next attempt, sorted; at
 	// most MaxFailing. Only a subscription stores them.
@@ -137,7 +148,7 @@ const MaxFailing = 1000
 // SamePositions reports whether two checkpoints have the same positions.
 func SamePositions(a, b []Position) bool {
 	return slices.EqualFunc(a, b, func(x, y Position) bool {
-		return x.Storage == y.Storage && x.Partition == y.Partition && x.Next == y.Next && slices.Equal(x.Done, y.Done) && slices.Equal(x.Failing, y.Failing)
+		return x.Storage == y.Storage && x.Partition == y.Partition && x.Next == y.Next && x.Last == y.Last && x.Top == y.Top && slices.Equal(x.Done, y.Done) && slices.Equal(x.Failing, y.Failing)
 	})
 }
 

@@ -120,7 +120,7 @@ func TestTheLargestCheckpointFitsIntoAValue(t *testing.T) {
 	c := protocol.Checkpoint{From: math.MaxInt64, Member: strings.Repeat("m", 128), Updated: math.MaxInt64}
 	for range protocol.MaxInputs {
 		c.Positions = append(c.Positions, protocol.Position{
-			Storage: math.MaxInt64, Partition: math.MaxInt64, Next: math.MaxInt64, Done: slices.Repeat([]protocol.Range{{math.MaxInt64 - 1, math.MaxInt64}}, 1000),
+			Storage: math.MaxInt64, Partition: math.MaxInt64, Next: math.MaxInt64, Last: protocol.Stamp{math.MaxInt64, math.MaxInt64}, Done: slices.Repeat([]protocol.Range{{math.MaxInt64 - 1, math.MaxInt64}}, 1000),
 		})
 	}
 	f := newFixture(t, 1)

@@ -13,7 +13,7 @@ import (
 // Finished is one record of a unit that was processed, for a checkpoint of its own.
 type Finished struct {
 	Storage, Partition int
-	Offset             int64 // of the record
+	Offset, Time       int64 // of the record
 	// From and To enclose the record and the offsets around it that hold no other: From is where
 	// the log was read from to get it, To from where its successor is read.
 	From, To int64
@@ -68,6 +68,10 @@ func (c *Checkpoint) finish(f Finished) bool {
 		return false
 	}
 	p.Failing = slices.DeleteFunc(p.Failing, func(x Failing) bool { return x.Offset == f.Offset })
+	own, was := Stamp{f.Offset, f.Time}, p.Next
+	if f.Offset >= p.Highest() {
+		p.Top = own
+	}
 	p.Done = append(p.Done, Range{f.From, f.To})
 	slices.SortFunc(p.Done, func(a, b Range) int { return cmp.Compare(a[0], b[0]) })
 	merged := p.Done[:0]
@@ -81,8 +85,13 @@ func (c *Checkpoint) finish(f Finished) bool {
 			merged = append(merged, r)
 		}
 	}
-	if p.Done = merged; len(merged) == 0 {
-		p.Done = nil
+	switch p.Done = merged; {
+	case len(merged) == 0:
+		p.Done, p.Last, p.Top = nil, p.Top, Stamp{}
+	case p.Next == f.To:
+		p.Last = own
+	case p.Next > was:
+		p.Last = Stamp{-1} // Top is above it
 	}
 	return true
 }

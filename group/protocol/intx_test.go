@@ -18,7 +18,7 @@ func TestRecordsFinishedInAnyOrderCoverTheirPartition(t *testing.T) {
 		for range rapid.IntRange(1, 20).Draw(t, "records") {
 			offset += rapid.Int64Range(0, 3).Draw(t, "gap")
 			next := offset + 1
-			all = append(all, Finished{Storage: 1, Partition: 2, Offset: offset, From: at, To: next, Start: start})
+			all = append(all, Finished{Storage: 1, Partition: 2, Offset: offset, Time: 1000 + offset, From: at, To: next, Start: start})
 			at, offset = next, next
 		}
 		order := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0)).Perm(len(all))
@@ -43,6 +43,18 @@ func TestRecordsFinishedInAnyOrderCoverTheirPartition(t *testing.T) {
 			p := c.Positions[1]
 			if p.Next != want {
 				t.Fatalf("after %v of %+v the checkpoint is %+v; expected next %d", done, all, p, want)
+			}
+			newest, below := Stamp{}, Stamp{}
+			for j, f := range all {
+				if done[j] {
+					newest = Stamp{f.Offset, f.Time}
+				}
+				if j < low {
+					below = Stamp{f.Offset, f.Time}
+				}
+			}
+			if p.Done == nil && p.Last != newest || p.Done != nil && p.Top != newest || p.Last != below && (p.Last[0] >= 0 || p.Done == nil) {
+				t.Fatalf("after %v of %+v the stamps of %+v are not those of %v and %v", done, all, p, below, newest)
 			}
 			for j, f := range all { // what is not done is in no range
 				if c2 := (Checkpoint{Positions: []Position{{Storage: 1, Partition: 2, Next: p.Next, Done: append([]Range(nil), p.Done...)}}}); !done[j] && !c2.finish(f) {

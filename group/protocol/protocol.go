@@ -173,7 +173,7 @@ func (g *Group) putCheckpoint(grant Grant, c Checkpoint) registry.Put {
 	if len(value) > registry.MaxValueBytes {
 		bare := make([]Position, len(c.Positions))
 		for i, p := range c.Positions {
-			p.Done, p.Failing = nil, nil
+			p.Done, p.Failing, p.Top = nil, nil, Stamp{}
 			bare[i] = p
 		}
 		c.Positions = bare

@@ -155,7 +155,7 @@ func (s *Shard) End(ctx context.Context, f Final, patience time.Duration) error 
 	value, err := json.Marshal(f)
 	if err == nil && len(value) > maxFinalBytes {
 		for i := range f.Positions {
-			f.Positions[i].Done = nil
+			f.Positions[i].Done, f.Positions[i].Top = nil, protocol.Stamp{}
 		}
 		value, err = json.Marshal(f)
 	}
