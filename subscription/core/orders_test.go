@@ -154,3 +154,29 @@ func TestAnOrderIsNotForgottenByACopyThatIsUnderWay(t *testing.T) {
 		}
 	}
 }
+
+// An order that is noted once more after a crash is about those of its records that are still as it found them.
+func TestAnOrderIsNotedAnewOnlyForWhatItHasYetToDoWith(t *testing.T) {
+	t.Parallel()
+	by := Tenure{Epoch: 7, Run: 1}
+	id := func(offset int64, round int) ID { return ID{Origin{Offset: offset}, round} }
+	dead := func(seq uint64, offset int64) Record {
+		return Record{Kind: Dead, By: by, Seq: seq, ID: id(offset, 0), Reason: Permanent, Copy: offset}
+	}
+	s := New(Config{Set: "s", Tenure: Tenure{Epoch: 8, Run: 1}})
+	s.Start()
+	script(s,
+		Record{Kind: Fence, By: by, Seq: 1}, dead(2, 4), dead(3, 5), dead(4, 6),
+		Record{Kind: Order, Verb: Redrive, IDs: []ID{id(4, 0), id(5, 0), id(6, 0)}},
+		Record{Kind: Park, By: by, Seq: 5, ID: id(4, 1)},
+		Record{Kind: Park, By: by, Seq: 6, ID: id(5, 1)},
+		Record{Kind: Done, By: by, Seq: 7, ID: id(5, 1)},
+	)
+	fence := s.Effects()[0].(Append).Entries[0].Record
+	s.Read(8, &fence)
+	for _, e := range s.Effects() {
+		if n, ok := e.(Note); ok && (!reflect.DeepEqual(n.IDs, []ID{id(6, 0)}) || len(n.Of) != 1 || n.Of[0].ID != id(6, 0)) {
+			t.Errorf("noted are %v, %+v; expected only %v", n.IDs, n.Of, id(6, 0))
+		}
+	}
+}

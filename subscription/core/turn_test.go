@@ -296,3 +296,29 @@ func TestARetryIsForWhatAnHeirHasYetToTakeOver(t *testing.T) {
 		}
 	}
 }
+
+// What an order to skip has taken is delivered no more: an order to retry does not append it anew.
+func TestARetryLeavesToAnHeirWhatIsSkipped(t *testing.T) {
+	t.Parallel()
+	by := Tenure{Epoch: 7, Run: 1}
+	id := func(offset int64) ID { return ID{Origin: Origin{Offset: offset}} }
+	park := func(seq uint64, offset int64) Record {
+		return Record{Kind: Park, By: by, Seq: seq, ID: id(offset), Attempts: 1, Since: 1, Due: 1000}
+	}
+	parent := New(Config{Set: "s"})
+	script(parent, Record{Kind: Fence, By: by, Seq: 1}, park(2, 4), park(3, 5), Record{Kind: Close, By: by, Seq: 4})
+	s := New(Config{Set: "t", Tenure: Tenure{Epoch: 8, Run: 1}, Heir: true, Now: 1})
+	s.Start()
+	settle(s, 0)
+	s.Adopt([]Parent{{State: parent}}, []Next{{Offset: 6}})
+	first := s.Effects()[0].(Append).Entries[0].Record
+	s.Read(50, &Record{Kind: Order, Verb: Retry})
+	s.Read(51, &first)
+	s.Read(52, &Record{Kind: Order, Verb: Pass, IDs: []ID{id(4)}})
+	second := s.Effects()[0].(Append).Entries[0].Record
+	s.Read(53, &second)
+	again := s.Effects()
+	if a, ok := again[0].(Append); len(again) != 1 || !ok || len(a.Entries) != 1 || a.Entries[0].ID != id(5) || a.Entries[0].Due != 0 {
+		t.Errorf("%+v; expected that only %v is appended, as due", again, id(5))
+	}
+}
