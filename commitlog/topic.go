@@ -143,26 +143,26 @@ func (t *Topic) check(partition int, records []Record) error {
 		return err
 	}
 	if len(records) == 0 || len(records) > MaxBatchRecords {
-		return fmt.Errorf("topic %q: a batch of %d records; expected 1 to %d: %w", t.c.Name, len(records), MaxBatchRecords, ErrInvalid)
+		return fmt.Errorf("a batch of %d records; expected 1 to %d: %w", len(records), MaxBatchRecords, ErrInvalid)
 	}
 	total := 0
 	for i := range records {
 		r := &records[i]
 		size := RecordBytes(r)
 		if len(r.Key) > MaxKeyBytes {
-			return fmt.Errorf("topic %q: a key of %d bytes; at most %d are allowed: %w", t.c.Name, len(r.Key), MaxKeyBytes, ErrInvalid)
+			return fmt.Errorf("a key of %d bytes; at most %d are allowed: %w", len(r.Key), MaxKeyBytes, ErrInvalid)
 		}
 		if len(r.Headers) > MaxHeaders {
-			return fmt.Errorf("topic %q: a record with %d headers; at most %d are allowed: %w", t.c.Name, len(r.Headers), MaxHeaders, ErrInvalid)
+			return fmt.Errorf("a record with %d headers; at most %d are allowed: %w", len(r.Headers), MaxHeaders, ErrInvalid)
 		}
 		if size > MaxRecordBytes {
-			return fmt.Errorf("topic %q: a record of %d bytes; at most %d are allowed (store large bodies elsewhere and send a reference): %w",
-				t.c.Name, size, MaxRecordBytes, ErrInvalid)
+			return fmt.Errorf("a record of %d bytes; at most %d are allowed (store large bodies elsewhere and send a reference): %w",
+				size, MaxRecordBytes, ErrInvalid)
 		}
 		total += size
 	}
 	if total > MaxBatchBytes {
-		return fmt.Errorf("topic %q: a batch of %d bytes; at most %d are allowed: %w", t.c.Name, total, MaxBatchBytes, ErrInvalid)
+		return fmt.Errorf("a batch of %d bytes; at most %d are allowed: %w", total, MaxBatchBytes, ErrInvalid)
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func SeekOffset(offset int64) SeekTarget { return SeekTarget{kind: "offset", off
 // SeekTime is the first record at or after a time.
 func SeekTime(at time.Time) SeekTarget { return SeekTarget{kind: "time", at: at} }
 
-// ParseSeek reads "earliest", "latest", an offset, an RFC 3339 time, or "-15m": so long ago.
+// ParseSeek reads "earliest", "latest", an offset, an RFC 3339 time, or "-15m" or "15m": so long ago.
 func ParseSeek(s string) (SeekTarget, error) {
 	switch s {
 	case "earliest":
@@ -45,10 +45,8 @@ func ParseSeek(s string) (SeekTarget, error) {
 	if at, err := time.Parse(time.RFC3339, s); err == nil {
 		return SeekTime(at), nil
 	}
-	if ago, ok := strings.CutPrefix(s, "-"); ok {
-		if d, err := time.ParseDuration(ago); err == nil && d >= 0 {
-			return SeekTime(time.Now().Add(-d)), nil
-		}
+	if ago, err := time.ParseDuration(strings.TrimPrefix(s, "-")); err == nil && ago >= 0 {
+		return SeekTime(time.Now().Add(-ago)), nil
 	}
 	return SeekTarget{}, fmt.Errorf("seek target %q: expected earliest, latest, an offset, a time like 2026-01-31T12:00:00Z, or an age like -15m: %w", s, fault.Invalid)
 }

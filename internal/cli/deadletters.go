@@ -76,8 +76,8 @@ func (c *chosen) check(cmd *cobra.Command) error {
 		return nil
 	}
 	age, err := time.ParseDuration(c.since)
-	if err == nil && age >= 0 {
-		c.after = time.Now().Add(-age)
+	if err == nil {
+		c.after = time.Now().Add(-age.Abs())
 		return nil
 	}
 	if c.after, err = time.Parse(time.RFC3339, c.since); err != nil {

@@ -34,7 +34,9 @@ func (a *app) printError(err error) {
 var inGo = regexp.MustCompile(` \([A-Za-z.]+ in Go\)`)
 
 // shown is a piece of a message on one line, without the passwords of URLs that stand in it.
-func (a *app) shown(text string) string { return a.stderr.Line(storeurl.RedactAll(text)) }
+func (a *app) shown(text string) string {
+	return a.stderr.Line(storeurl.RedactAll(inGo.ReplaceAllString(text, "")))
+}
 
 // missing is how the packages below name what is not there.
 var missing = regexp.MustCompile(`\b(topic|group|ring|subscription) "[^"]*": not found`)

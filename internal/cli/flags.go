@@ -108,6 +108,14 @@ func isEmpty(v pflag.Value) bool {
 	return v.String() == ""
 }
 
+// noFlag says what does what a flag is expected to do that a command does not have.
+func noFlag(cmd *cobra.Command, flag, instead string) {
+	if cmd.Annotations == nil {
+		cmd.Annotations = map[string]string{}
+	}
+	cmd.Annotations["no "+flag] = instead
+}
+
 // flagError turns a refusal of pflag into a usage error that names the flag that was meant.
 func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
@@ -115,6 +123,8 @@ func flagError(cmd *cobra.Command, err error) error {
 	switch {
 	case errors.As(err, &unknown) && cmd.HasSubCommands() && cmd.Flags().Arg(0) != "":
 		return unknownCommand(cmd, cmd.Flags().Arg(0)) // its flags are not those of cmd
+	case errors.As(err, &unknown) && cmd.Annotations["no "+unknown.GetSpecifiedName()] != "":
+		return fmt.Errorf("unknown flag --%s; %s: %w", unknown.GetSpecifiedName(), cmd.Annotations["no "+unknown.GetSpecifiedName()], fault.Invalid)
 	case errors.As(err, &unknown):
 		var names []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
@@ -195,7 +205,11 @@ func nearest(word string, list []string) string {
 	for _, w := range list {
 		near.AddCommand(&cobra.Command{Use: w, Run: func(*cobra.Command, []string) {}})
 	}
-	for near.SuggestionsMinimumDistance = 1; near.SuggestionsMinimumDistance <= 2; near.SuggestionsMinimumDistance++ {
+	most := 2
+	if len(word) < 5 { // most short words are near each other
+		most = 1
+	}
+	for near.SuggestionsMinimumDistance = 1; near.SuggestionsMinimumDistance <= most; near.SuggestionsMinimumDistance++ {
 		if found := near.SuggestionsFor(word); len(found) > 0 {
 			return strings.Join(found, " or ")
 		}

@@ -97,7 +97,7 @@ func (a *app) onLog(args []string, look func(dir string) error) error {
 		dir = args[0]
 	}
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("data directory %s: %w", dir, fault.NotFound)
+		return fmt.Errorf("%s holds no Ringfence data: %w (name another directory)", dir, fault.NotFound)
 	}
 	return look(dir)
 }

@@ -59,6 +59,12 @@ func (a *app) untilSignalled(parent context.Context) (context.Context, func()) {
 		}
 		cancel(errSignalled)
 		first := time.Now()
+		slow := time.AfterFunc(time.Second, func() {
+			if isTerminal(a.stderr) {
+				fmt.Fprintln(a.stderr, "ringfence: what is under way finishes; a second signal quits at once")
+			}
+		})
+		defer slow.Stop()
 		second, ok := <-signals
 		for ok && (second == syscall.SIGHUP || time.Since(first) < echo) {
 			second, ok = <-signals

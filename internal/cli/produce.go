@@ -59,6 +59,7 @@ value, headers and timestamp.`,
 	fl.StringVar(&f.input, "input", "lines", "what a line is: its bytes (lines) or a record (json)")
 	fl.IntVar(&f.inFlight, "in-flight", 4096, "how many lines may wait for their acknowledgement")
 	bounded(fl, 1, 1<<20, "in-flight")
+	noFlag(cmd, "value", "a record is a line of stdin: echo hello | ringfence produce TOPIC")
 	cmd.MarkFlagsMutuallyExclusive("key", "key-sep")
 	completeWith(cmd, "input", "lines", "json")
 	cmd.Args = func(_ *cobra.Command, args []string) error {

@@ -192,6 +192,7 @@ owner at a time, and what is parked survives its owner.`,
 	sessionFlag(fl, &opts.SessionTTL)
 	fl.DurationVar(&opts.HandlerTimeout, "handler-timeout", 0, "a record that takes longer makes the member give its shard up (0: never)")
 	out.register(fl)
+	noFlag(cmd, "endpoint", `"subscription create" and "subscription alter" name the endpoint`)
 	completeWith(cmd, "print", "json", "value", "none")
 	bounded(fl, 1, dispatch.MostInFlight, "concurrency")
 	cmd.PreRunE = checked(func() error {

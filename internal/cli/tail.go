@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/internal/pipe"
 )
 
 type tailFlags struct {
@@ -16,6 +19,7 @@ type tailFlags struct {
 	partitions []string
 	key        string
 	max        int64
+	idleExit   time.Duration
 	print      string
 }
 
@@ -38,7 +42,7 @@ SIGTERM, SIGINT and SIGHUP end it with exit code 0, and so does the end of the
 partitions that were asked for, when they are sealed.`,
 		Example: `  ringfence tail payments
   ringfence tail payments --from -15m --key acct-42
-  ringfence tail payments --from earliest --max 10 | jq .value
+  ringfence tail payments --from earliest --idle-exit 1s | jq .value
   ringfence tail payments --from 4711 --partition 3`,
 		ValidArgsFunction: first(a.offers(topicNames)),
 	}
@@ -47,7 +51,9 @@ partitions that were asked for, when they are sealed.`,
 	fl.StringSliceVar(&f.partitions, "partition", nil, "only this `partition`, or STORAGE/PARTITION; may be repeated")
 	fl.StringVarP(&f.key, "key", "k", "", "only the records of this key")
 	fl.Int64VarP(&f.max, "max", "n", 0, "exit after so many records (0: never)")
+	fl.DurationVar(&f.idleExit, "idle-exit", 0, "exit when no record came for so long (0: never)")
 	fl.StringVar(&f.print, "print", "json", "what is printed of a record: json, or value (its bytes and a newline)")
+	noFlag(cmd, "follow", "it waits for more records until --idle-exit or --max")
 	completeWith(cmd, "from", "earliest", "latest")
 	completeWith(cmd, "print", "json", "value")
 	cmd.PreRunE = checked(func() error {
@@ -87,24 +93,27 @@ partitions that were asked for, when they are sealed.`,
 }
 
 func (a *app) tail(ctx context.Context, rf *ringfence.Client, topic string, f *tailFlags, opts *ringfence.TailOptions) error {
-	left, out := f.max, a.records(f.print)
-	err := rf.Tail(ctx, topic, func(_ context.Context, m *ringfence.Message) error {
+	working, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	out := a.records(f.print)
+	t := pipe.NewTally(func(_ context.Context, m *ringfence.Message) error {
 		line, err := printed(f.print, m)
 		if err == nil {
 			_, err = out.Write(line)
 		}
-		if err != nil {
-			return err
-		}
-		if left--; left == 0 {
-			return errMaximum
-		}
-		return nil
-	}, opts)
+		return err
+	}, f.max, func() { stop(errMaximum) })
+	t.Owns() // all of it, from the start
+	var watching sync.WaitGroup
+	watching.Go(func() { t.Watch(working, f.idleExit, func() { stop(errIdle) }) }) // joined below
+	err := rf.Tail(working, topic, t.Handle, opts)
+	cause := context.Cause(working)
+	stop(nil)
+	watching.Wait()
 	var trimmed *commitlog.OutOfRangeError
 	var damaged *commitlog.CorruptError
 	switch {
-	case errors.Is(err, errMaximum), err != nil && errors.Is(context.Cause(ctx), errSignalled):
+	case errors.Is(cause, errMaximum), errors.Is(cause, errIdle), err != nil && errors.Is(cause, errSignalled):
 		return nil
 	case errors.As(err, &trimmed):
 		return fmt.Errorf("%w; retention was faster: begin again with --from earliest", err)

@@ -36,6 +36,7 @@ never asks.`,
 	}
 	fl := cmd.Flags()
 	retentionFlags(fl, &bytes, &age, &force)
+	noFlag(cmd, "partitions", `"topic add-storage" and "topic switch-produce" give a topic more partitions`)
 	fl.BoolVar(&dryRun, "dry-run", false, "only show what would go")
 	fl.BoolVarP(&yes, "yes", "y", false, "do not ask")
 	cmd.MarkFlagsOneRequired("retention-bytes", "retention-age", "retention-force")

@@ -100,3 +100,17 @@ func TestTheLeaseThatIsAskedForIsTheShortestThatEtcdGrants(t *testing.T) {
 		}
 	}
 }
+
+func TestKindShowsTheInnermostTextOfGRPC(t *testing.T) {
+	t.Parallel()
+	refused := status.Error(codes.Unavailable, `connection error: desc = "transport: Error while dialing: dial tcp 127.0.0.1:1: connect: connection refused"`)
+	for given, want := range map[error]string{
+		refused:                                "dial tcp 127.0.0.1:1: connect: connection refused: unavailable",
+		status.Error(codes.Unavailable, "why"): "why: unavailable",
+		errors.New("anything"):                 "anything: unavailable",
+	} {
+		if err := kind(t.Context(), given); err.Error() != want || !errors.Is(err, given) {
+			t.Errorf("%v became %v; expected %s", given, err, want)
+		}
+	}
+}

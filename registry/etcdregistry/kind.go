@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -85,7 +86,27 @@ func kind(ctx context.Context, err error) error {
 	case code(err) == codes.InvalidArgument:
 		return fmt.Errorf("%w: %w", err, fault.Invalid)
 	}
-	return fmt.Errorf("%w: %w", err, fault.Unavailable)
+	return fmt.Errorf("%w: %w", plainError{err}, fault.Unavailable)
+}
+
+// plainError is an error of gRPC without what gRPC puts around it, which is no help: the last of the texts within each other.
+type plainError struct{ error }
+
+func (e plainError) Unwrap() error { return e.error }
+
+func (e plainError) Error() string {
+	text := e.error.Error()
+	for {
+		_, within, more := strings.Cut(text, "desc = ")
+		if !more {
+			return strings.TrimPrefix(text, "transport: Error while dialing: ")
+		}
+		if text = within; strings.HasPrefix(text, `"`) {
+			if plain, err := strconv.Unquote(text); err == nil {
+				text = plain
+			}
+		}
+	}
 }
 
 // tooLong reports whether an answer was too large, and not a request: gRPC has one text for both, with

@@ -22,6 +22,9 @@ const (
 	codeNoSchema      = "3F000"
 	codeNoRight       = "42501"
 	codeReadOnly      = "25006"
+	codeNoDatabase    = "3D000"
+	codeNoLogin       = "28000"
+	codePassword      = "28P01"
 )
 
 func code(err error) string {
@@ -98,6 +101,10 @@ func advice(code string) string {
 		return "the role lacks a right: it needs USAGE of the schema and SELECT, INSERT, UPDATE, DELETE on its tables, and to make the schema first CREATE on the database"
 	case codeNoTable, codeNoSchema:
 		return "the schema has been dropped: open the registry again to make it anew"
+	case codeNoDatabase:
+		return "make that database, or name another one in the URL"
+	case codeNoLogin, codePassword:
+		return "check user and password of the URL, and what the server's pg_hba.conf lets in"
 	case codeReadOnly:
 		return "this server accepts no writes: name the primary, or all hosts and target_session_attrs=read-write"
 	}

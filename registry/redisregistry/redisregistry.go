@@ -13,6 +13,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"time"
 
@@ -181,6 +182,9 @@ func connect(ctx context.Context, cfg Config, conns *conns) (rueidis.Client, err
 			r.c.Close()
 		}
 		return nil, fmt.Errorf("redis registry: connecting to %s: %w", addresses(cfg), context.Cause(bounded))
+	}
+	if errors.Is(r.err, io.EOF) {
+		r.err = fmt.Errorf("the server hung up without an answer, as one does that does not speak as Redis: %w", r.err)
 	}
 	if r.err != nil {
 		return nil, classify("connecting to "+addresses(cfg), r.err, fault.Unavailable)

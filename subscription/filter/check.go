@@ -90,5 +90,5 @@ func (d *depth) Visit(node *ast.Node) {
 // oneLine is the first line of an error: the library draws the place below it.
 func oneLine(err error) error {
 	text, _, _ := strings.Cut(err.Error(), "\n")
-	return errors.New(text)
+	return errors.New(strings.Replace(text, "unexpected token EOF", "unexpected token: the expression ends too early", 1))
 }

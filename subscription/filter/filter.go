@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/expr-lang/expr"
 	"github.com/expr-lang/expr/vm"
@@ -86,6 +87,9 @@ func compile(text string, sight any) (*Filter, error) {
 		options = append(options, expr.EnableBuiltin(name))
 	}
 	if _, err = expr.Compile(text, append(options, expr.AsBool())...); err != nil {
+		if text := oneLine(err).Error(); strings.HasPrefix(text, "unknown name ") {
+			return bad(fmt.Errorf("%s; there are %s, and a field of a value that is JSON is value.NAME", text, names(sight)))
+		}
 		return bad(oneLine(err))
 	}
 	program, err := expr.Compile(text, options...) // without the option that takes nil for false
@@ -93,6 +97,15 @@ func compile(text string, sight any) (*Filter, error) {
 		return bad(oneLine(err))
 	}
 	return &Filter{text: text, program: program, value: seen.value}, nil
+}
+
+// names are those that an expression may use.
+func names(sight any) string {
+	names := "key, headers, value, topic, partition, offset, timestamp"
+	if _, dead := sight.(letter); dead {
+		names += ", status, reason, answer, attempts"
+	}
+	return names
 }
 
 // String returns the expression.

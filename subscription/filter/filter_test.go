@@ -57,10 +57,10 @@ func TestWhatIsNoFilterIsRefused(t *testing.T) {
 	for text, part := range map[string]string{
 		"":                                   "expected an expression",
 		"  ":                                 "expected an expression",
-		"key ==":                             "unexpected token",
+		"key ==":                             "unexpected token: the expression ends too early",
 		"key":                                "expected bool",
 		"kye == 'a'":                         "unknown name kye",
-		"attempts > 3":                       "unknown name attempts", // only of dead letters
+		"attempts > 3":                       "unknown name attempts (1:1); there are key, headers, value, ", // only of dead letters
 		`key + key == "aa"`:                  "operator + is not allowed",
 		`1 in 1..1000000000`:                 "operator .. is not allowed",
 		`key matches key`:                    "expected a text in quotes",
