@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"time"
 
@@ -50,11 +51,9 @@ func (c *crew) reread(ctx context.Context, retains bool, tick func() error) (*hi
 	if err != nil {
 		return nil, err
 	}
-	gone := make(map[int]bool)
 	for i, s := range info.Storage {
-		gone[i] = s.Retired()
 		for p := range s.Partitions {
-			if gone[i] {
+			if s.Retired() {
 				break
 			}
 			if err := r.partition(ctx, i, p, &s.Partitions[p]); err != nil {
@@ -62,19 +61,30 @@ func (c *crew) reread(ctx context.Context, retains bool, tick func() error) (*hi
 			}
 		}
 	}
-	return r.rest.Judge(func(storage int) bool { return gone[storage] }), nil
+	if retains { // which goes on while this reads
+		if info, err = c.rf.Admin().DescribeTopic(ctx, c.topic); err != nil {
+			return nil, err
+		}
+		for i, s := range info.Storage {
+			for p := range s.Partitions {
+				r.rest.Dropped(&history.Event{Storage: i, Partition: p, Offset: s.Partitions[p].First})
+			}
+		}
+	}
+	return r.rest.Judge(func(storage int) bool { return info.Storage[storage].Retired() }), nil
 }
 
 // partition reads one partition to its end, past what is damaged.
 func (r *rereader) partition(ctx context.Context, storage, partition int, b *api.Partition) error {
 	at := history.Event{Storage: storage, Partition: partition, Offset: b.First}
-	if r.retains {
-		r.rest.Dropped(&at)
-	}
 	for at.Offset < b.Next {
-		err := r.tail(ctx, &at, b.Next)
+		err := r.pass(ctx, &at)
+		if err == nil && at.Offset < b.Next {
+			err = r.tail(ctx, &at, b.Next)
+		}
 		var bad *commitlog.CorruptError
 		switch {
+		case r.retains && errors.Is(err, errReadAll) && time.Since(r.moved) < standing: // or retention took the rest
 		case err == nil || errors.Is(err, errReadAll):
 			return nil
 		case errors.As(err, &bad):
@@ -85,9 +95,8 @@ func (r *rereader) partition(ctx context.Context, storage, partition int, b *api
 			}
 			r.rest.Damaged(&at, resume)
 			at.Offset, at.Reason = resume, ""
-		case r.retains && (errors.Is(err, ringfence.ErrOutOfRange) || errors.Is(err, ringfence.ErrNotFound)):
-			r.rest.Dropped(&history.Event{Storage: storage, Partition: partition, Offset: b.Next})
-			return nil // retention takes it at this moment
+		case r.retains && (errors.Is(err, ringfence.ErrOutOfRange) || errors.Is(err, ringfence.ErrNotFound) || errors.Is(err, ringfence.ErrInvalid)):
+			// It is taken at this moment, or was before the reading began.
 		case ctx.Err() != nil || time.Since(r.moved) > standing || !Away(err):
 			return err
 		}
@@ -98,14 +107,35 @@ func (r *rereader) partition(ctx context.Context, storage, partition int, b *api
 	return nil
 }
 
+// pass moves an offset past what retention has taken.
+func (r *rereader) pass(ctx context.Context, at *history.Event) error {
+	if !r.retains {
+		return nil
+	}
+	info, err := r.rf.Admin().DescribeTopic(ctx, r.topic)
+	if err != nil {
+		return err
+	}
+	if s := &info.Storage[at.Storage]; s.Retired() {
+		at.Offset = math.MaxInt64
+	} else {
+		at.Offset = max(at.Offset, s.Partitions[at.Partition].First)
+	}
+	return nil
+}
+
 // tail reads from an offset on, and moves it.
 func (r *rereader) tail(ctx context.Context, at *history.Event, end int64) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	idle := time.AfterFunc(standing, func() { stop(errReadAll) }) // the last offsets may be no records
+	patience := standing
+	if r.retains {
+		patience = time.Second
+	}
+	idle := time.AfterFunc(patience, func() { stop(errReadAll) }) // the last offsets may be no records
 	defer idle.Stop()
 	err := r.rf.Tail(ctx, r.topic, func(_ context.Context, m *ringfence.Message) error {
-		idle.Reset(standing)
+		idle.Reset(patience)
 		r.moved = time.Now()
 		e := *at
 		e.Offset, e.Key, e.Value = m.Offset, history.Key(m.Key), harness.Fingerprint(m.Key, m.Value)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ringfence/ringfence"
+	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/harness"
 	"github.com/ringfence/ringfence/internal/history"
 )
@@ -25,23 +26,7 @@ func TestRereadNamesDamageAtRest(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.rf = rf
-	f, err := os.Create(filepath.Join(c.dir, "p-1.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	w := history.NewWriter(f)
-	for n := range int64(20) {
-		m := ringfence.Message{Key: []byte{byte('a' + n%5)}, Value: value("k", n+1, 100)}
-		at, err := rf.Produce(t.Context(), "t", m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		e := history.Event{Kind: history.Produced, At: n, Partition: at.Partition, Offset: at.Offset, Value: harness.Fingerprint(m.Key, m.Value)}
-		if err := w.Add(e); err != nil {
-			t.Fatal(err)
-		}
-	}
+	c.produce(t, 20)
 	judge := func() *history.Report {
 		t.Helper()
 		report, err := c.reread(t.Context(), false, func() error { return nil })
@@ -57,6 +42,55 @@ func TestRereadNamesDamageAtRest(t *testing.T) {
 	r := judge()
 	if r.Violated != 1 || r.Broken[history.ReadAgain] != 1 || !strings.Contains(r.Violations[0].Detail, ".seg") {
 		t.Errorf("one record is damaged: %v; expected it to be named with its file", r)
+	}
+}
+
+// produce stores records, and the history of it.
+func (c *crew) produce(t *testing.T, records int64) {
+	t.Helper()
+	f, err := os.Create(filepath.Join(c.dir, "p-1.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	w := history.NewWriter(f)
+	for n := range records {
+		m := ringfence.Message{Key: []byte{byte('a' + n%5)}, Value: value("k", n+1, 100)}
+		at, err := c.rf.Produce(t.Context(), "t", m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := history.Event{Kind: history.Produced, At: n, Partition: at.Partition, Offset: at.Offset, Value: harness.Fingerprint(m.Key, m.Value)}
+		if err := w.Add(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Retention goes on while records are read: what it takes then is not lost.
+func TestRereadExcusesWhatRetentionTakesMeanwhile(t *testing.T) {
+	t.Parallel()
+	rf, err := ringfence.Open(t.Context(), ringfence.Config{Log: "mem:", Registry: "mem:"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rf.Close()
+	if err := rf.EnsureTopic(t.Context(), "t", ringfence.TopicConfig{Partitions: 3, RetentionAgeMS: 1 << 40}); err != nil {
+		t.Fatal(err)
+	}
+	c := &crew{rf: rf, dir: t.TempDir(), topic: "t"}
+	c.produce(t, 2000)
+	taken := false
+	report, err := c.reread(t.Context(), true, func() error {
+		if taken {
+			return nil
+		}
+		taken = true
+		_, err := rf.Admin().AlterTopic(t.Context(), "t", api.Retention{Bytes: 1}, nil)
+		return err
+	})
+	if err != nil || report.Err() != nil || !taken {
+		t.Errorf("%v, %v, retention took records: %t", report, err, taken)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ringfence/ringfence"
@@ -181,19 +182,21 @@ func TestAgainRetriesWhileTheStoreIsAway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-			defer cancel()
-			tries := 0
-			err := again(ctx, time.Millisecond, func(context.Context) error {
-				tries++
-				if answer := c.answers[min(tries, len(c.answers))-1]; answer != nil {
-					return fmt.Errorf("the store: %w", answer)
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+				defer cancel()
+				tries := 0
+				err := again(ctx, time.Millisecond, func(context.Context) error {
+					tries++
+					if answer := c.answers[min(tries, len(c.answers))-1]; answer != nil {
+						return fmt.Errorf("the store: %w", answer)
+					}
+					return nil
+				})
+				if !errors.Is(err, c.want) || (err == nil) != (c.want == nil) || c.tries != 0 && tries != c.tries {
+					t.Errorf("%v after %d tries", err, tries)
 				}
-				return nil
 			})
-			if !errors.Is(err, c.want) || (err == nil) != (c.want == nil) || c.tries != 0 && tries != c.tries {
-				t.Errorf("%v after %d tries", err, tries)
-			}
 		})
 	}
 }
