@@ -17,7 +17,7 @@ func TestAnEndpointGetsNoMoreAtOnceThanItMay(t *testing.T) {
 	rf := client(t)
 	must(t, rf.EnsureTopic(t.Context(), "payments", ringfence.TopicConfig{Partitions: 2}))
 	var free inbox
-	in := crowd{pause: 5 * time.Millisecond}
+	in := crowd{pause: 5 * time.Millisecond, gathers: 2}
 	at := receiver(t, in.ServeHTTP)
 	for _, name := range []string{"a", "b", "c"} {
 		subscribed(t, rf, name, at+"/"+name)
@@ -47,7 +47,7 @@ func TestPausedSubscriptionsWidenNoLimit(t *testing.T) {
 	t.Parallel()
 	rf := client(t)
 	must(t, rf.EnsureTopic(t.Context(), "payments", ringfence.TopicConfig{Partitions: 2}))
-	in := crowd{pause: 20 * time.Millisecond}
+	in := crowd{pause: 20 * time.Millisecond, gathers: 3}
 	at := receiver(t, in.ServeHTTP)
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		subscribed(t, rf, name, at+"/"+name)

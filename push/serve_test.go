@@ -58,9 +58,11 @@ func (b *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// crowd answers as an inbox, after a pause in which more may come, and says how many came at once at most.
+// crowd answers as an inbox, after a pause in which more may come, and not before so many came at once; it says how
+// many these were at most.
 type crowd struct {
 	inbox
+	gathers   int64
 	pause     time.Duration
 	now, most atomic.Int64
 }
@@ -72,6 +74,9 @@ func (c *crowd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.most.CompareAndSwap(m, n)
 	}
 	<-time.After(c.pause)
+	for c.most.Load() < c.gathers && r.Context().Err() == nil {
+		<-time.After(time.Millisecond)
+	}
 	c.inbox.ServeHTTP(w, r)
 }
 

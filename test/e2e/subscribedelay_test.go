@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ringfence/ringfence"
@@ -27,42 +28,44 @@ func sendAt(t *testing.T, rf *ringfence.Client, key, value, at string) {
 // attempt.
 func TestADelayedRecordIsDeliveredWhenItsTimeHasCome(t *testing.T) {
 	t.Parallel()
-	rf := newSubscriptionOf(t, 1, admin.SubscriptionConfig{Retry: admin.Retry{Attempts: 1}})
-	due := time.Now().Add(time.Second).Truncate(time.Millisecond)
-	sendAt(t, rf, "k", "late", fmt.Sprint(due.UnixMilli()))
-	send(t, rf, "k", "behind")
-	send(t, rf, "other", "1")
-	sendAt(t, rf, "past", "1", due.Add(-time.Hour).UTC().Format(time.RFC3339))
-	early := make(chan string, 8)
-	handler := func(m *ringfence.Message) error {
-		if string(m.Key) == "k" && (time.Now().Before(due) || m.Attempt != 1) {
-			early <- fmt.Sprintf("%s at %s, attempt %d", m.Value, time.Now(), m.Attempt)
+	synctest.Test(t, func(t *testing.T) {
+		rf := newSubscriptionOf(t, 1, admin.SubscriptionConfig{Retry: admin.Retry{Attempts: 1}})
+		due := time.Now().Add(time.Second).Truncate(time.Millisecond)
+		sendAt(t, rf, "k", "late", fmt.Sprint(due.UnixMilli()))
+		send(t, rf, "k", "behind")
+		send(t, rf, "other", "1")
+		sendAt(t, rf, "past", "1", due.Add(-time.Hour).UTC().Format(time.RFC3339))
+		early := make(chan string, 8)
+		handler := func(m *ringfence.Message) error {
+			if string(m.Key) == "k" && (time.Now().Before(due) || m.Attempt != 1) {
+				early <- fmt.Sprintf("%s at %s, attempt %d", m.Value, time.Now(), m.Attempt)
+			}
+			return nil
 		}
-		return nil
-	}
-	var first, second delivered
-	stop := subscribe(t, rf, "billing", first.handler(handler))
-	eventually(t, "what is not delayed", func() bool { return len(first.of("other"))+len(first.of("past")) == 2 })
-	info, err := rf.Admin().GetSubscription(t.Context(), "billing")
-	must(t, err)
-	eventually(t, "the checkpoint to pass what is delayed", func() bool {
-		g, err := rf.Admin().DescribeGroup(t.Context(), info.Group())
-		return err == nil && g.Lag == 0
+		var first, second delivered
+		stop := subscribe(t, rf, "billing", first.handler(handler))
+		eventually(t, "what is not delayed", func() bool { return len(first.of("other"))+len(first.of("past")) == 2 })
+		info, err := rf.Admin().GetSubscription(t.Context(), "billing")
+		must(t, err)
+		eventually(t, "the checkpoint to pass what is delayed", func() bool {
+			g, err := rf.Admin().DescribeGroup(t.Context(), info.Group())
+			return err == nil && g.Lag == 0
+		})
+		why, err := rf.Admin().ExplainKey(t.Context(), "billing", []byte("k"))
+		if err != nil || why.State != api.KeyDelayed || len(why.Blocked) != 1 || why.Blocked[0].Due != api.TimeOf(due) || why.Blocked[0].Attempts != 0 || why.Blocked[0].Followers != 1 {
+			t.Errorf("%+v, %v; expected the record to be due at %s", why, err, due)
+		}
+		stop()
+		subscribe(t, rf, "billing", second.handler(handler))
+		eventually(t, "the record, and what waited behind it", func() bool {
+			return slices.Equal(append(first.of("k"), second.of("k")...), []string{"late", "behind"})
+		})
+		select {
+		case what := <-early:
+			t.Errorf("%s; expected %s, and the first attempt", what, due)
+		default:
+		}
 	})
-	why, err := rf.Admin().ExplainKey(t.Context(), "billing", []byte("k"))
-	if err != nil || why.State != api.KeyDelayed || len(why.Blocked) != 1 || why.Blocked[0].Due != api.TimeOf(due) || why.Blocked[0].Attempts != 0 || why.Blocked[0].Followers != 1 {
-		t.Errorf("%+v, %v; expected the record to be due at %s", why, err, due)
-	}
-	stop()
-	subscribe(t, rf, "billing", second.handler(handler))
-	eventually(t, "the record, and what waited behind it", func() bool {
-		return slices.Equal(append(first.of("k"), second.of("k")...), []string{"late", "behind"})
-	})
-	select {
-	case what := <-early:
-		t.Errorf("%s; expected %s, and the first attempt", what, due)
-	default:
-	}
 }
 
 // When such a record was meant to come is not known: nothing is passed over in silence, and nothing comes early.
