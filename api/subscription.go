@@ -129,15 +129,6 @@ func (s *Subscription) Closing() (ShardSet, bool) {
 	return ShardSet{}, false
 }
 
-// Topics are the topic that the subscription delivers, and those in which it keeps what is parked.
-func (s *Subscription) Topics() []string {
-	all := []string{s.Topic}
-	for _, set := range s.Sets {
-		all = append(all, set.Journal, set.DeadTopic)
-	}
-	return all
-}
-
 // Backlog counts what a subscription has taken from its topic and holds back. What it has not read yet is the lag of its
 // group, and what its members hold in memory is counted nowhere.
 type Backlog struct {
