@@ -8,6 +8,7 @@ import (
 
 	"github.com/ringfence/ringfence/api"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/spell"
 )
 
 // Check compares what the registry says of a topic with what the log has. It changes nothing. ErrNotFound when neither
@@ -66,7 +67,7 @@ func (c *Catalog) compare(ctx context.Context, name string) (_ *api.TopicCheck, 
 		}
 		doc = &Document{Name: name}
 		if now, problem = c.remembered(name, lives); problem == nil {
-			check.Differences = append(check.Differences, fmt.Sprintf("the topic, of which the log has %d storage topics", len(lives[now.Life])))
+			check.Differences = append(check.Differences, "the topic, of which the log has "+spell.Plural(int64(len(lives[now.Life])), "storage topic"))
 			if brought, err := c.bring(ctx, now); err != nil {
 				problem = err
 			} else if brought != nil {

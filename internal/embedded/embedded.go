@@ -101,7 +101,17 @@ func (d Directories) find(u *url.URL, part string) (string, error) {
 	if noLink == nil && errors.Is(absent, fs.ErrNotExist) {
 		return dir, nil // a link to nothing, such as a disk that is not mounted
 	}
-	if _, err := os.Stat(filepath.Join(dir, part)); errors.Is(err, fs.ErrNotExist) {
+	has := func(part string) bool {
+		_, err := os.Stat(filepath.Join(dir, part))
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	switch {
+	case has(part):
+	case part == "log" && has("registry"):
+		return "", fmt.Errorf("%s has a registry and no log: put the log back: %w", dir, fault.NotFound)
+	case part == "registry" && has("log"):
+		return "", fmt.Errorf("%s has a log and no registry: put that back, or go on with what the log has by \"ringfence topic create\": %w", dir, fault.NotFound)
+	default:
 		return "", fmt.Errorf("%s holds no Ringfence data yet: %w (create a topic first, or name another directory)", dir, fault.NotFound)
 	}
 	return dir, nil // opening it reports other errors better
