@@ -85,12 +85,15 @@ func (e *Engine) spare(n *node, err error, due, now time.Time) {
 		n.rec.data.from.tracker.failing++
 	}
 	n.fail.err, n.fail.due, n.fail.pause = err, due, due.Sub(now)
-	if e.cfg.OnHeld != nil && n.atTheEnd() {
+	switch {
+	case e.cfg.OnHeld == nil:
+	case n.atTheEnd():
 		e.giveAway(n, AtTheEnd, now)
-		due = now
+	case !e.cfg.Retry.holds(due.Sub(n.fail.since)):
+		e.giveAway(n, HeldLong, now)
 	}
 	e.sched.retry(n)
-	e.arm(due)
+	e.arm(n.fail.due)
 	e.relieve(now)
 }
 

@@ -55,6 +55,37 @@ func TestAnAttemptThatDoesNotCountLeavesTheRecordAsItWas(t *testing.T) {
 	})
 }
 
+// One whose turn comes again after it was to be held is given away as one that failed, with what counted of it.
+func TestARecordThatIsSparedForLongerThanItIsHeldIsGivenAway(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := filled(1, 1)
+		var tries int
+		var given []Held
+		began := time.Now()
+		e := mustNew(t, Config{
+			Inputs:  l.input(),
+			Handler: func(context.Context, *Record) error { tries++; return pausedError{errors.New("down")} },
+			Retry:   Retry{MaxAttempts: 1, HoldFor: 5 * time.Second}, OnHeld: func(_ context.Context, _ *Record, h Held) error {
+				given = append(given, h)
+				return nil
+			},
+		})
+		launch(t, e)
+		rest(time.Minute)
+		if len(given) != 1 || tries != 3 {
+			t.Fatalf("%d attempts, given away: %v; expected 3, and one", tries, given)
+		}
+		if h := given[0]; h.Attempts != 0 || h.Why != HeldLong || h.Since != began || h.Next.Sub(began) != 6*time.Second {
+			t.Errorf("%+v", h)
+		}
+	})
+}
+
+type pausedError struct{ error }
+
+func (pausedError) Uncounted() (time.Duration, bool) { return 2 * time.Second, true }
+
 // It counts on as before when it had failed already, and an error of OnHeld is never one.
 func TestAnAttemptThatDoesNotCountKeepsTheFailuresOfBefore(t *testing.T) {
 	t.Parallel()

@@ -177,7 +177,7 @@ func (m *Mirror) writeState(ctx context.Context, s *stored) error {
 			s.version = e.Version
 			return nil
 		case errors.Is(err, fault.Conflict):
-			return fmt.Errorf("the state of the mirror was changed by another one (run one mirror of a topic at a time): %w", err)
+			return fmt.Errorf("the state of the mirror is not what this one wrote: another mirror of the topic runs, or the registry went back (run one at a time; if this is the only one, start it again): %w", err)
 		case readErr != nil && !errors.Is(readErr, fault.NotFound):
 			return readErr
 		}

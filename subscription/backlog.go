@@ -42,7 +42,7 @@ func (c *tally) count(items []core.Item) {
 			}
 		default:
 			add(&c.Parked, it, c.parked)
-			if it.Attempts > 0 {
+			if it.Since > 0 {
 				c.Failing++
 			}
 			if it.Key != nil && blocked[string(it.Key)] {

@@ -348,7 +348,7 @@ func (c *Catalog) missing(ctx context.Context, d *Document) error {
 			others = append(others, life)
 		}
 	}
-	why := "it was deleted and the registry went back to before that, or this is another log: check the URLs; if both are right, ringfence topic delete " + d.Name + " frees the name"
+	why := "another program deleted it, or it was deleted and the registry went back to before that, or this is another log: check the URLs; if both are right, ringfence topic delete " + d.Name + " frees the name"
 	if slices.Sort(others); len(others) > 0 {
 		why = fmt.Sprintf("it has topic ID %s of that name, so the registry went back, or this is another log: check the URLs; if both are right, delete the topic, of which the log has nothing, and create it again to go on with what the log has", strings.Join(others, ", "))
 	}

@@ -61,7 +61,7 @@ func (s *State) checkMeta(m *protocol.Meta) error {
 	name := s.cfg.Group.Name()
 	switch {
 	case m == nil && s.everJoined:
-		return fmt.Errorf("group %q was deleted while member %q was in it: %w", name, s.cfg.Member, registry.ErrNotFound)
+		return fmt.Errorf("group %q was deleted while member %q was in it, or the store went back to before it was made: %w", name, s.cfg.Member, registry.ErrNotFound)
 	case m == nil:
 		return nil
 	case s.everJoined && m.Life != s.life:

@@ -109,7 +109,11 @@ func blockedLines(r *report, name string, b *api.BlockedKey) {
 	if b.Status == "delayed" {
 		r.line("%s is delayed, and due %s", b.ID, dash(string(b.Due)))
 	} else {
-		r.line("%s is %s after %s, first at %s: %s", b.ID, b.Status, plural(b.Attempts, "attempt"), dash(string(b.FailedAt)), dash(b.Answer))
+		attempts := plural(b.Attempts, "attempt")
+		if b.Attempts == 0 {
+			attempts += " that count"
+		}
+		r.line("%s is %s after %s, first at %s: %s", b.ID, b.Status, attempts, dash(string(b.FailedAt)), dash(b.Answer))
 	}
 	switch {
 	case b.Status == "delayed":

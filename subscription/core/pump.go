@@ -141,6 +141,7 @@ type Outcome struct {
 	Answer string
 	Now    int64
 	Due    int64 // of the next attempt, if there is one
+	Spared bool  // it counts for nothing, and is written down for those that ask why the record waits
 }
 
 // Attempted records the outcome of a Deliver.
@@ -160,6 +161,8 @@ func (s *State) Attempted(id ID, o Outcome) {
 	switch {
 	case o.Done, o.GiveUp != 0 && s.cfg.DeadLetters == Drop:
 		r = Record{Kind: Done, At: o.Now, ID: id}
+	case o.Spared:
+		r.Attempts--
 	case o.GiveUp != 0:
 		r.Kind, r.Reason, r.Blocking = Dead, o.GiveUp, s.cfg.DeadLetters == Block
 		s.copy(Copy{Record: r, Payload: Payload{From: InJournal, Place: it.place}})

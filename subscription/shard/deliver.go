@@ -94,6 +94,9 @@ func (s *Shard) judged(ctx context.Context, p *permit, r *dispatch.Record, err e
 	out := spared{error: err}
 	if v.tries > 0 {
 		out.pause = s.terms.Load().Retry.Next(r.Attempt-1+v.tries, 0, err).Pause
+		if dispatch.AskedPause(err) > 0 {
+			out.pause = min(out.pause, longestWait) // it is the endpoint that waits, and it may be well before
+		}
 	}
 	return out
 }

@@ -53,6 +53,49 @@ func TestParkedRecordsKeepTheirAttemptsInAnOutage(t *testing.T) {
 	}
 }
 
+// An endpoint that asks for an hour and works again before is tried within a minute, and the journal tells until when
+// and why the record waits.
+func TestARecordThatAnOutagePutsOffIsToldAndTriedWithinAMinute(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var away, done atomic.Bool
+		limits := NewLimiter(quiet())
+		defer limits.End()
+		retry := policy(time.Second, time.Minute, 0, 3)
+		retry.MaxAsked = time.Hour
+		s := begin(t, retry, limits, func(_ context.Context, r *dispatch.Record) error {
+			switch {
+			case away.Load():
+				return down{time.Hour}
+			case r.Attempt == 1:
+				return errors.New("broken")
+			}
+			done.Store(true)
+			return nil
+		})
+		defer limits.Join(s.Shard, 1)()
+		s.delay(1, time.Minute)
+		time.Sleep(time.Minute + 100*time.Millisecond) // it has failed once, and is tried again in half a second at the earliest
+		away.Store(true)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		away.Store(false)
+		j := Journals{Set: s.cfg.Set, Shards: 1, Retry: retry, Journal: s.cfg.Journal, Dead: s.cfg.Dead}
+		items, err := j.Items(t.Context(), 0)
+		if err != nil || len(items) != 1 {
+			t.Fatal(items, err)
+		}
+		if it, now := items[0], time.Now(); it.Attempts != 1 || it.Answer != "down" || it.Due <= now.UnixMilli() || it.Due > now.Add(longestWait).UnixMilli() {
+			t.Errorf("at %d: %+v", now.UnixMilli(), it)
+		}
+		time.Sleep(longestWait)
+		synctest.Wait()
+		if !done.Load() {
+			t.Error("it is not delivered a minute after the endpoint works again")
+		}
+	})
+}
+
 // What lies behind parked records makes no attempt: a turn that it takes is followed by another one at once, so an
 // endpoint that is back is found soon, however many records those are.
 func TestCircuitClosesSoonWhenManyRecordsLieBehindParkedOnes(t *testing.T) {

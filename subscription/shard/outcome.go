@@ -2,6 +2,7 @@ package shard
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/ringfence/ringfence/dispatch"
@@ -28,7 +29,7 @@ func (s *Shard) Held(ctx context.Context, r *dispatch.Record, h dispatch.Held) e
 	err := s.park(ctx, r, now, held)
 	if err == nil {
 		f := dispatch.FailureOf("", r, h.Err)
-		f.Attempt, f.Outcome = h.Attempts, s.outcome(held.Dead)
+		f.Attempt, f.Outcome = max(1, h.Attempts), s.outcome(held.Dead)
 		s.tell(f)
 	}
 	return err
@@ -71,6 +72,9 @@ func (s *Shard) tellFailed(ctx context.Context, r *dispatch.Record, err error, c
 	s.tell(dispatch.FailureOf("", r, err))
 }
 
+// tellFrom is the least pause after an attempt that does not count for which the journal tells why the record waits.
+const tellFrom = 5 * time.Second
+
 // attempted gives the core the outcome of an attempt at a parked record. One that was cancelled is unknown: the next
 // owner delivers it again.
 func (s *Shard) attempted(ctx context.Context, d core.Deliver, err error) {
@@ -79,7 +83,14 @@ func (s *Shard) attempted(ctx context.Context, d core.Deliver, err error) {
 	}
 	now := s.now()
 	if pause, none := dispatch.Uncounted(err); none {
-		s.do(func(st *core.State) { st.Spared(d.ID, now.Add(pause).UnixMilli()) })
+		due := now.Add(pause).UnixMilli()
+		s.do(func(st *core.State) {
+			if pause < tellFrom || errors.Is(err, errEarly) {
+				st.Spared(d.ID, due)
+			} else {
+				st.Attempted(d.ID, core.Outcome{Spared: true, Answer: err.Error(), Now: now.UnixMilli(), Due: due})
+			}
+		})
 		return
 	}
 	o := core.Outcome{Done: err == nil, Now: now.UnixMilli()}

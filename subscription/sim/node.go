@@ -255,7 +255,11 @@ func (n *node) outcome(i int) {
 	r := n.w.at(d.ID.Origin)
 	if n.w.spares() {
 		n.w.log("node %d: pump %v does not count", n.id, d.ID)
-		n.st.Spared(d.ID, n.w.now)
+		if n.w.chance(2) {
+			n.st.Spared(d.ID, n.w.now)
+		} else {
+			n.st.Attempted(d.ID, core.Outcome{Spared: true, Answer: "away", Now: n.w.now, Due: n.w.now})
+		}
 		n.effects()
 		return
 	}
