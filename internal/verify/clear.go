@@ -13,8 +13,8 @@ import (
 // The end of a run on stores that stay removes what it made, also when a connection is cut meanwhile.
 
 const (
-	clearing  = 30 * time.Second // until all is removed
-	clearLast = 5 * time.Second  // for one try, so that one that hangs is not the last
+	clearing  = 2 * time.Minute  // until all is removed
+	clearLast = 30 * time.Second // for one try, so that one that hangs is not the last
 	clearEach = 200 * time.Millisecond
 )
 

@@ -47,7 +47,8 @@ func (c *crew) reread(ctx context.Context, retains bool, tick func() error) (*hi
 			return nil, err
 		}
 	}
-	info, err := c.rf.Admin().DescribeTopic(ctx, c.topic)
+	describe := func(ctx context.Context) (api.Topic, error) { return c.rf.Admin().DescribeTopic(ctx, c.topic) }
+	info, err := asked(ctx, describe)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +63,7 @@ func (c *crew) reread(ctx context.Context, retains bool, tick func() error) (*hi
 		}
 	}
 	if retains { // which goes on while this reads
-		if info, err = c.rf.Admin().DescribeTopic(ctx, c.topic); err != nil {
+		if info, err = asked(ctx, describe); err != nil {
 			return nil, err
 		}
 		for i, s := range info.Storage {
@@ -72,6 +73,19 @@ func (c *crew) reread(ctx context.Context, retains bool, tick func() error) (*hi
 		}
 	}
 	return r.rest.Judge(func(storage int) bool { return info.Storage[storage].Retired() }), nil
+}
+
+// asked asks again while the store is away, for a minute.
+func asked[T any](ctx context.Context, ask func(context.Context) (T, error)) (T, error) {
+	for began := time.Now(); ; {
+		answer, err := ask(ctx)
+		if !Away(err) || ctx.Err() != nil || time.Since(began) > standing {
+			return answer, err
+		}
+		if err := pause(ctx, look); err != nil {
+			return answer, err
+		}
+	}
 }
 
 // partition reads one partition to its end, past what is damaged.

@@ -1,13 +1,18 @@
 package verify
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/ringfence/ringfence"
 	"github.com/ringfence/ringfence/api"
+	"github.com/ringfence/ringfence/internal/fault"
 	"github.com/ringfence/ringfence/internal/harness"
 	"github.com/ringfence/ringfence/internal/history"
 )
@@ -91,6 +96,25 @@ func TestRereadExcusesWhatRetentionTakesMeanwhile(t *testing.T) {
 	})
 	if err != nil || report.Err() != nil || !taken {
 		t.Errorf("%v, %v, retention took records: %t", report, err, taken)
+	}
+}
+
+// A connection that is cut as the records are read again ends no run; a store that stays away does.
+func TestAskedAsksAgainWhileTheStoreIsAway(t *testing.T) {
+	t.Parallel()
+	for away, want := range map[time.Duration]error{time.Second: nil, time.Hour: fault.Unavailable} {
+		synctest.Test(t, func(t *testing.T) {
+			back := time.Now().Add(away)
+			n, err := asked(t.Context(), func(context.Context) (int, error) {
+				if time.Now().Before(back) {
+					return 0, fault.Unavailable
+				}
+				return 5, nil
+			})
+			if !errors.Is(err, want) || (err == nil) != (n == 5) {
+				t.Errorf("away for %s: %d, %v", away, n, err)
+			}
+		})
 	}
 }
 
