@@ -76,7 +76,7 @@ func TestARecordThatIsSparedForLongerThanItIsHeldIsGivenAway(t *testing.T) {
 		if len(given) != 1 || tries != 3 {
 			t.Fatalf("%d attempts, given away: %v; expected 3, and one", tries, given)
 		}
-		if h := given[0]; h.Attempts != 0 || h.Why != HeldLong || h.Since != began || h.Next.Sub(began) != 6*time.Second {
+		if h := given[0]; h.Attempts != 0 || h.Why != HeldLong || !h.Since.Equal(began) || h.Next.Sub(began) != 6*time.Second {
 			t.Errorf("%+v", h)
 		}
 	})
