@@ -185,6 +185,40 @@ func TestLatestIsStoredForAllThatAUnitReads(t *testing.T) {
 	got.expect(t, 0, 1, 7, 10)
 }
 
+// A second new member may store the hold for a later end once the first has looked for its start, and that one puts it
+// right before it reads.
+func TestAMemberThatBeginsLowersAHoldAboveItsStart(t *testing.T) {
+	t.Parallel()
+	store, reg := memlog.NewStore(nil), memregistry.NewStore()
+	var log *watchedLog
+	s := newStage(t, func(*testing.T) (*commitlog.Log, *registry.Registry) {
+		log = &watchedLog{Log: store.Driver()}
+		return commitlog.New(log), reg.Open().Registry
+	}, 1)
+	s.produce(5, 0)
+	held := make(chan Held, 1)
+	c := s.config("a", Layout{}, func(*group.Unit, *dispatch.Record) error {
+		now, err := HeldBy(t.Context(), s.top, "g")
+		held <- now
+		return err
+	})
+	c.Latest = true
+	log.looked = func() { // for the hold
+		log.looked = func() { // for the start
+			if err := holdAt(t.Context(), s.top, 0, "g", []int64{6}); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	stop := s.member(c)
+	s.await("its start", func(u []protocol.Unit) bool { return at(u, 0, 0, 0, 5) })
+	s.produce(1, 0)
+	if now := <-held; now.at(0, 0) != 5 {
+		t.Errorf("the group holds %v; it has begun at offset 5", now)
+	}
+	must(t, stop())
+}
+
 func TestAGroupHasOneLayout(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, inMemory(), 2)

@@ -56,7 +56,7 @@ func (c *Subscriptions) Delete(ctx context.Context, name, id string, force, dry 
 func (c *Subscriptions) deleteRest(ctx context.Context, name, id string, why error, dry bool) error {
 	damaged := errors.Is(why, ErrDamaged)
 	found := damaged
-	if !damaged {
+	if !damaged || id != "" {
 		var err error
 		if found, err = c.checkForgotten(ctx, name, id); err != nil {
 			return err
@@ -65,7 +65,7 @@ func (c *Subscriptions) deleteRest(ctx context.Context, name, id string, why err
 	switch {
 	case dry && found:
 		return nil
-	case dry:
+	case dry, id != "" && !found:
 		return why
 	case damaged:
 		c.logger.Warn("force removes a subscription that can't be read, and all that is its", "subscription", name, "error", why)

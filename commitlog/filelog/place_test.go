@@ -5,14 +5,17 @@ package filelog_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/ringfence/ringfence/commitlog"
+	"github.com/ringfence/ringfence/commitlog/driver"
 	"github.com/ringfence/ringfence/commitlog/filelog"
 	"github.com/ringfence/ringfence/internal/fault"
+	"github.com/ringfence/ringfence/internal/vfs"
 )
 
 // Who removes the directory of a topic that is in use, or puts a backup in its place, takes what is appended
@@ -144,4 +147,24 @@ func appendFor(t *testing.T, topic *commitlog.Topic, long time.Duration) error {
 		}
 	}
 	return nil
+}
+
+// A directory that was moved aside, or copied, has the name of a topic in it that does not open by that name.
+func TestATopicThatWasMovedAsideIsNotListed(t *testing.T) {
+	t.Parallel()
+	mem := vfs.NewMem(1)
+	lines := make(lineLog, 1000)
+	l := open(t, filelog.Config{FS: mem, Options: driver.Options{Logger: slog.New(slog.NewTextHandler(lines, nil))}})
+	for _, name := range []string{"aside", "fine"} {
+		if err := l.CreateTopic(t.Context(), commitlog.TopicConfig{Name: name, Partitions: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := mem.Rename("log/topics/aside", "log/topics/aside.old"); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := l.Topics(t.Context()); err != nil || len(list) != 1 || list[0].Name != "fine" {
+		t.Errorf("topics %+v, %v; expected the other one", list, err)
+	}
+	lines.expect(t, "left out", "level=WARN", "directory=aside.old", "topic=aside")
 }

@@ -37,6 +37,8 @@ func (l *fileLog) Topics(ctx context.Context) ([]driver.TopicConfig, error) {
 	for _, name := range names {
 		m, err := l.metaOf(name)
 		switch {
+		case err == nil && m.Config.Name != name: // a copy or a topic that was moved aside: the list names what can be opened
+			l.c.Logger.Warn("a directory has the name of another topic; it is left out of the list", "directory", name, "topic", m.Config.Name)
 		case err == nil:
 			out = append(out, m.Config)
 		case errors.Is(err, fault.NotFound): // deleted meanwhile, or half way

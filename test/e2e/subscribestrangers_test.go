@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -189,6 +190,23 @@ func TestARemovalOfADamagedDefinitionThatIsCutIsFinishedByTheNext(t *testing.T) 
 		if cuts < 6 {
 			t.Errorf("it was cut %d times; expected each step of the way", cuts)
 		}
+	}
+}
+
+func TestADamagedSubscriptionGoesByNoOtherID(t *testing.T) {
+	t.Parallel()
+	s, rf := parked(t)
+	info, err := rf.Admin().GetSubscription(t.Context(), "billing")
+	must(t, err)
+	forge(t, s, "subscriptions/billing", damagedDefinition)
+	have := s.of(t, "billing")
+	err = rf.Admin().DeleteSubscription(t.Context(), "billing", &admin.DeleteSubscriptionOptions{Force: true, ID: "abcdefgh"})
+	if now := s.of(t, "billing"); !errors.Is(err, ringfence.ErrCorrupt) || !slices.Equal(now, have) {
+		t.Errorf("by another ID: %v, and there is %q; there was %q", err, now, have)
+	}
+	must(t, rf.Admin().DeleteSubscription(t.Context(), "billing", &admin.DeleteSubscriptionOptions{Force: true, ID: info.ID}))
+	if now := s.of(t, "billing"); len(now) > 0 {
+		t.Errorf("there is still %q", now)
 	}
 }
 
