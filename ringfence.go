@@ -10,7 +10,9 @@ import (
 	"github.com/ringfence/ringfence/commitlog"
 	"github.com/ringfence/ringfence/consumer"
 	"github.com/ringfence/ringfence/group/protocol"
+	"github.com/ringfence/ringfence/internal/stores"
 	"github.com/ringfence/ringfence/registry"
+	"github.com/ringfence/ringfence/remote"
 	"github.com/ringfence/ringfence/subscription"
 	"github.com/ringfence/ringfence/topic"
 )
@@ -18,6 +20,8 @@ import (
 // Client is an open Ringfence: a commit log and a registry. Its methods may be called
 // concurrently. Use one for each process and store.
 type Client struct {
+	stores    *stores.Stores
+	shared    bool // log is that of another client
 	namespace string
 	logger    *slog.Logger
 	log       *commitlog.Log
@@ -39,16 +43,40 @@ func Open(ctx context.Context, c Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	cl := &Client{namespace: c.Namespace, logger: s.Logger}
-	if cl.log, err = s.OpenLog(ctx); err != nil {
+	log, err := s.OpenLog(ctx)
+	if err != nil {
 		return nil, err
 	}
-	if cl.reg, err = s.OpenRegistry(ctx); err != nil {
-		return nil, errors.Join(err, cl.log.Close())
+	cl, err := newClient(ctx, s, log, c.Namespace)
+	if err != nil {
+		return nil, errors.Join(err, log.Close())
 	}
-	cl.catalog = topic.NewCatalog(cl.log, cl.reg, c.Namespace).WithLogger(cl.logger)
+	return cl, nil
+}
+
+// In is a client of the same stores in another namespace. The caller closes it, before c.
+//
+// Errors: ErrInvalid for what can be no namespace; what the registry says otherwise.
+func (c *Client) In(ctx context.Context, namespace string) (*Client, error) {
+	if err := topic.CheckNamespace(namespace); err != nil {
+		return nil, err
+	}
+	in, err := newClient(ctx, c.stores, c.log, namespace)
+	if err == nil {
+		in.shared = true
+	}
+	return in, err
+}
+
+func newClient(ctx context.Context, s *stores.Stores, log *commitlog.Log, namespace string) (*Client, error) {
+	reg, err := s.In(namespace).OpenRegistry(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cl := &Client{stores: s, namespace: namespace, logger: s.Logger, log: log, reg: reg}
+	cl.catalog = topic.NewCatalog(log, reg, namespace).WithLogger(s.Logger)
 	cl.topics = topic.NewHandles(cl.catalog)
-	cl.groups = &consumer.Groups{Registry: cl.reg, Sessions: protocol.NewSessions(cl.reg), Log: cl.log, Topics: cl.topics, Logger: cl.logger}
+	cl.groups = &consumer.Groups{Registry: reg, Sessions: protocol.NewSessions(reg), Log: log, Topics: cl.topics, Logger: s.Logger}
 	cl.subs = subscription.New(cl.groups)
 	cl.admin = admin.New(cl.groups, cl.subs)
 	return cl, nil
@@ -56,6 +84,10 @@ func Open(ctx context.Context, c Config) (*Client, error) {
 
 // Admin gives orders about topics, groups, subscriptions, dead letters and rings.
 func (c *Client) Admin() *admin.Client { return c.admin }
+
+// Remote holds sessions of consumers outside of this process, whose name no other process ever has. The caller closes it
+// before the client.
+func (c *Client) Remote(process string) *remote.Hub { return remote.NewHub(process, c.groups, c.subs) }
 
 // Log is the commit log below the client.
 func (c *Client) Log() *commitlog.Log { return c.log }
@@ -69,7 +101,13 @@ func (c *Client) Namespace() string { return c.namespace }
 // Close finishes the produces under way and releases everything. Consume calls must have
 // returned. Closing twice is nil.
 func (c *Client) Close() (err error) {
-	c.close.Do(func() { err = errors.Join(c.topics.Close(), c.log.Close(), c.reg.Close()) })
+	c.close.Do(func() {
+		err = c.topics.Close()
+		if !c.shared {
+			err = errors.Join(err, c.log.Close())
+		}
+		err = errors.Join(err, c.reg.Close())
+	})
 	return err
 }
 

@@ -87,19 +87,28 @@ var layers = []layer{
 
 	{"admin", []string{"consumer", "registry", "ring", "subscription", "subscription/core", "topic"}},
 
+	{"remote/core", nil},
+	{"remote/sim", []string{"remote/core"}},
+	{"remote", []string{"commitlog", "consumer", "dispatch", "group", "group/protocol", "registry", "remote/core", "subscription", "subscription/shard"}},
+
 	{"backup", []string{"commitlog/filelog", "internal/vfs", "registry/fileregistry"}},
 
 	// The front door knows the embedded backends by itself; clients of servers come in from outside.
 	{"internal/embedded", []string{"commitlog", "commitlog/driver", "commitlog/filelog", "commitlog/memlog", "registry", "registry/driver", "registry/fileregistry", "registry/memregistry"}},
 	{"internal/stores", []string{"commitlog", "commitlog/driver", "internal/embedded", "registry", "registry/driver"}},
 	{"", []string{
-		"admin", "commitlog", "commitlog/driver", "consumer", "dispatch", "group", "group/protocol", "internal/stores", "registry", "registry/driver", "ring",
-		"subscription", "subscription/shard", "topic",
+		"admin", "commitlog", "commitlog/driver", "consumer", "dispatch", "group", "group/protocol", "internal/stores", "registry", "registry/driver", "remote",
+		"ring", "subscription", "subscription/shard", "topic",
 	}},
 
 	{"backends", []string{"", "commitlog/*log", "registry/*registry"}},
 
 	{"push", []string{"", "admin", "subscription", "subscription/shard"}},
+
+	// The door for programs of any language, and its client.
+	{"client", nil},
+	{"internal/auth", []string{"commitlog", "topic"}},
+	{"internal/daemon", []string{"", "admin", "client", "commitlog", "internal/auth", "remote", "topic"}},
 
 	// Programs, and what they share.
 	{"internal/apply", []string{"admin", "subscription"}},

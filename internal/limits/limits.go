@@ -36,3 +36,18 @@ const (
 	EndpointAnswerBytes = 64 << 10 // what it answers: its headers, and as much again of what follows
 	EndpointConnections = 2048     // it may take no second request of any
 )
+
+// Of the API of a daemon.
+const (
+	RequestBytes       = 32 << 20 // the body of a request, such as records to produce
+	RequestHeaderBytes = 64 << 10
+	RequestRecords     = 10_000  // that one request may produce
+	ProblemBytes       = 4 << 20 // that a client reads of an answer that is an error
+)
+
+// Of a POST of answers of a remote session.
+const (
+	AnswersBytes     = 4 << 20
+	AnswerErrorBytes = 4 << 10    // of the error of a failed attempt; what is longer is cut
+	AnswerRetryMS    = 86_400_000 // the longest pause that it may ask for
+)

@@ -86,6 +86,13 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
+// In are the same stores for another namespace.
+func (s *Stores) In(namespace string) *Stores {
+	other := *s
+	other.Namespace = namespace
+	return &other
+}
+
 // OpenLog opens the log. The caller closes it.
 func (s *Stores) OpenLog(ctx context.Context) (*commitlog.Log, error) {
 	log, err := s.log.OpenLog(ctx, s.logAddress, driver.Options{Durability: s.Durability, Logger: s.Logger, AllowShared: s.AllowShared, StrictTLS: s.StrictTLS})
