@@ -21,6 +21,8 @@ type TailOptions struct {
 	Storage *int
 	// Key, when not nil, leaves out the records of all other keys.
 	Key []byte
+	// ToEnd returns at what is the end of each partition when Tail comes to it, in place of waiting for more.
+	ToEnd bool
 }
 
 // Tail shows the records of a topic as they come, without a group: it keeps no progress and takes
@@ -38,7 +40,7 @@ func (c *Client) Tail(ctx context.Context, topicName string, h Handler, opts *Ta
 		return err
 	}
 	o := orDefault(opts)
-	what := consumer.TailOptions{SeekOptions: consumer.SeekOptions{Partitions: o.Partitions, Storage: o.Storage}, From: o.From, Key: o.Key, Logger: c.logger}
+	what := consumer.TailOptions{SeekOptions: consumer.SeekOptions{Partitions: o.Partitions, Storage: o.Storage}, From: o.From, Key: o.Key, ToEnd: o.ToEnd, Logger: c.logger}
 	return consumer.Tail(ctx, t, what, func(ctx context.Context, storage, partition int, r *commitlog.Record) error {
 		return h(ctx, &Message{
 			Topic: topicName, Storage: storage, Partition: partition, Offset: r.Offset, Attempt: 1,

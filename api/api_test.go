@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -20,7 +21,7 @@ var update = flag.Bool("update", false, "write the golden file anew")
 
 // all has one value of each struct of the contract.
 var all = []any{
-	Backup{}, BlockedKey{}, Check{}, DeadLetter{}, DeadLetterOrder{}, Deletion{}, Group{}, GroupPause{}, KeyAnswer{}, Record{}, Reset{}, Reshard{}, Retirement{}, RetentionChange{},
+	Backup{}, BlockedKey{}, Me{}, NewToken{}, Problem{}, Produced{}, Refusals{}, Check{}, DeadLetter{}, DeadLetterOrder{}, Deletion{}, Group{}, GroupPause{}, KeyAnswer{}, Record{}, Reset{}, Reshard{}, Retirement{}, RetentionChange{},
 	Ring{}, RingOwner{}, Seek{}, Subscription{}, Status{}, SubscriptionStatus{}, Topic{}, TopicCheck{}, TopicGrowth{}, TopicSummary{},
 }
 
@@ -57,6 +58,46 @@ func TestJSONFormIsTheGoldenOne(t *testing.T) {
 	if !bytes.Equal(got.Bytes(), want) {
 		t.Errorf("the JSON form has changed; if that is meant: go test ./api -update, and a line in the changelog. It is\n%s", &got)
 	}
+}
+
+// The routes and their parameters are a contract, too.
+func TestRoutesAreTheGoldenOnes(t *testing.T) {
+	t.Parallel()
+	var got bytes.Buffer
+	for _, r := range V1.All() {
+		fmt.Fprintf(&got, "%s: %s (%s) %s → %s\n  %s\n", r.Name, r, r.Permission, name(r.In), name(r.Out), r.About)
+		for _, f := range r.in.fields {
+			fmt.Fprintf(&got, "  %s %s %s\n", f.where, f.name, r.In.FieldByIndex(f.index).Type)
+		}
+		if r.in.body != nil {
+			body := reflect.New(r.In.FieldByIndex(r.in.body).Type).Elem()
+			if body.Type() != reflect.TypeFor[json.RawMessage]() {
+				fill(body)
+			}
+			text, err := json.Marshal(body.Interface())
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&got, "  body %s\n", text)
+		}
+	}
+	const golden = "testdata/routes.txt"
+	if *update {
+		if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got.Bytes(), want) {
+		t.Errorf("the routes have changed; if that is meant: go test ./api -update, and a line in the changelog. They are\n%s", &got)
+	}
+}
+
+func name(t reflect.Type) string {
+	return strings.ReplaceAll(t.String(), "github.com/ringfence/ringfence/api.", "")
 }
 
 // fill sets each field to a value that its JSON form shows.
@@ -104,6 +145,13 @@ func TestGoldenFileHasEachStruct(t *testing.T) {
 	}
 	for _, v := range all {
 		visit(reflect.TypeOf(v))
+	}
+	for _, r := range V1.All() {
+		visit(r.In)
+		visit(r.Out)
+	}
+	for _, name := range []string{"Route", "Routes", "Call", "List", "binding", "field"} { // what routes are made of
+		seen[name] = true
 	}
 	files, err := filepath.Glob("*.go")
 	if err != nil {

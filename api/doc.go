@@ -2,7 +2,7 @@
 // one struct a thing, with its JSON form in the tags.
 //
 // Package admin returns these structs, the command line prints them with --format json as they are, and
-// whatever speaks to a daemon decodes them. The package imports the standard library only.
+// daemons answer with them and their clients decode them. The routes of a daemon are here too, see [Routes].
 //
 // In these structs a text is a text: a time is a [Time], and keys and values are strings, with an encoding
 // beside them for bytes that are no UTF-8, see [Text].

@@ -19,6 +19,7 @@ type TailOptions struct {
 	SeekOptions            // the partitions to look at; empty: all, also those that the topic gets later
 	From        SeekTarget // where to begin
 	Key         []byte     // when not nil, the records of all other keys are left out
+	ToEnd       bool       // end at what is the end of each partition when Tail comes to it, in place of waiting for more
 	Logger      *slog.Logger
 }
 
@@ -34,7 +35,7 @@ func Tail(ctx context.Context, t *topic.Topic, o TailOptions, h Shown) error {
 	if err != nil {
 		return err
 	}
-	l := &tail{topic: t, key: o.Key, show: h, start: map[partitionID]int64{}}
+	l := &tail{topic: t, key: o.Key, toEnd: o.ToEnd, show: h, start: map[partitionID]int64{}}
 	for _, n := range units {
 		storage, partition, _ := doc.Partition(n)
 		p, err := SeekPosition(ctx, t, storage, partition, o.From)
@@ -46,7 +47,7 @@ func Tail(ctx context.Context, t *topic.Topic, o TailOptions, h Shown) error {
 	known := len(doc.Storage)
 	for storage := doc.Left(); ; storage++ {
 		if storage == known {
-			if len(o.Partitions) > 0 || o.Storage != nil {
+			if len(o.Partitions) > 0 || o.Storage != nil || o.ToEnd {
 				return nil
 			}
 			if err := l.grown(ctx, known, o.Logger); err != nil {
@@ -97,6 +98,7 @@ func (l *tail) grown(ctx context.Context, than int, logger *slog.Logger) error {
 type tail struct {
 	topic *topic.Topic
 	key   []byte
+	toEnd bool
 	show  Shown
 	start map[partitionID]int64
 }
@@ -153,14 +155,47 @@ func (l *tail) storage(ctx context.Context, storage int) error {
 
 // read passes on the records of a partition, until its end, ctx's, or an error.
 func (l *tail) read(ctx context.Context, st *commitlog.Topic, partition int, from int64, batches chan<- batch) {
-	r := st.NewReader(partition, from, nil)
+	next := st.NewReader(partition, from, nil).Next
+	if l.toEnd {
+		next = toEnd(st, partition, from)
+	}
 	for b := (batch{partition: partition}); b.err == nil; {
-		b.records, b.err = r.Next(ctx)
+		b.records, b.err = next(ctx)
 		select {
 		case batches <- b:
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// toEnd reads a partition up to what is its end now; io.EOF is there.
+func toEnd(st *commitlog.Topic, partition int, at int64) func(context.Context) ([]commitlog.Record, error) {
+	end := int64(-1)
+	return func(ctx context.Context) ([]commitlog.Record, error) {
+		if end < 0 {
+			b, err := st.Bounds(ctx, partition)
+			if err != nil {
+				return nil, err
+			}
+			end = b.Next
+		}
+		for at < end {
+			recs, next, err := st.Read(ctx, partition, at, nil, nil)
+			for len(recs) > 0 && recs[len(recs)-1].Offset >= end {
+				recs = recs[:len(recs)-1]
+			}
+			if next == at && err == nil {
+				break
+			}
+			if at = next; len(recs) > 0 {
+				return recs, nil // an error that came with them comes again
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		return nil, io.EOF
 	}
 }
 

@@ -27,6 +27,7 @@ import (
 
 func (a *app) serveCommand() *cobra.Command {
 	var out outbound
+	var api door
 	var opts push.ServeOptions
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -43,13 +44,14 @@ address. SIGTERM, SIGINT and SIGHUP drain.`,
 	}
 	fl := cmd.Flags()
 	out.register(fl)
+	api.register(fl)
 	fl.IntVar(&opts.Subscribe.Concurrency, "concurrency", 0, "records delivered at once in a shard, each of another key (default 16)")
 	fl.DurationVar(&opts.Subscribe.DrainTimeout, "drain-timeout", 0, "how long running deliveries may take when a shard moves or at the end (default 10s)")
 	sessionFlag(fl, &opts.Subscribe.SessionTTL)
 	bounded(fl, 1, dispatch.MostInFlight, "concurrency")
 	cmd.PreRunE = checked(func() (err error) {
 		opts.Endpoints, err = out.limits.parse()
-		return errors.Join(out.check(), err)
+		return errors.Join(out.check(), api.check(), err)
 	})
 	cmd.RunE = a.withClient(false, func(ctx context.Context, rf *ringfence.Client, _ []string) error {
 		var err error
@@ -59,10 +61,16 @@ address. SIGTERM, SIGINT and SIGHUP drain.`,
 		opts.Delivers = a.tellDelivered
 		var resting sync.WaitGroup
 		stopped, stop := context.WithCancel(ctx)
+		answered, err := api.open(stopped, a, rf)
+		if err != nil {
+			stop()
+			return err
+		}
 		resting.Go(func() { new(rest.Rester).Run(stopped) }) // joined below
 		err = push.Serve(ctx, rf, &opts)
 		stop()
 		resting.Wait()
+		err = errors.Join(err, answered())
 		if cause := context.Cause(ctx); err == nil && !errors.Is(cause, errSignalled) {
 			return cause
 		}

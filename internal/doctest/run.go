@@ -51,6 +51,7 @@ func Run(t *testing.T, dir string) {
 			}
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("LC_ALL", "C.UTF-8")
+			e.Setenv("CHECKOUT", root)
 			e.Setenv("OWN", fmt.Sprintf("doctest-%016x", rand.Uint64())) // a name that no other test has
 			e.Values[key{}] = &reading{root: root}
 			return nil
@@ -214,7 +215,7 @@ func bash(ts *testscript.TestScript, s step, stdin string, patterns []string) (i
 	cmd.Dir, cmd.Stdout, cmd.Stderr = ts.MkAbs("."), out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Env = append(os.Environ(), "STATE="+ts.MkAbs(".state"))
-	for _, name := range []string{"PATH", "HOME", "LC_ALL", "OWN", "ENDPOINT"} {
+	for _, name := range []string{"PATH", "HOME", "LC_ALL", "CHECKOUT", "OWN", "ENDPOINT"} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
 	cmd.Env = slices.DeleteFunc(cmd.Env, func(kv string) bool { return strings.HasPrefix(kv, "RINGFENCE_") })

@@ -41,6 +41,8 @@ var (
 	// Unavailable is a store that does not answer now, or that refuses us: a wrong password, a right
 	// that is missing. It is a pause, not an answer.
 	Unavailable = errors.New("unavailable")
+	// Denied is a call that the daemon does not let this principal make.
+	Denied = errors.New("not allowed")
 	// Closed is a call on something that was closed.
 	Closed = errors.New("closed")
 	// Newer is stored data of a newer version. It is Invalid too, and sound: delete nothing, upgrade.
@@ -65,23 +67,45 @@ const (
 
 var table = []struct {
 	kind   error
+	slug   string // for programs, see Slug
 	exit   int
 	status int
 }{
-	{Invalid, ExitUsage, http.StatusBadRequest},
-	{NotFound, ExitNotFound, http.StatusNotFound},
-	{Exists, ExitConflict, http.StatusConflict},
-	{Conflict, ExitConflict, http.StatusConflict},
-	{Fenced, ExitConflict, http.StatusConflict},
-	{Forgotten, ExitConflict, http.StatusGone},
-	{Sealed, ExitConflict, http.StatusConflict},
-	{OutOfRange, ExitFailure, http.StatusRequestedRangeNotSatisfiable},
-	{Corrupt, ExitFailure, http.StatusInternalServerError},
-	{NotDone, ExitFailure, http.StatusServiceUnavailable},
-	{Unknown, ExitFailure, http.StatusInternalServerError},
-	{Unavailable, ExitFailure, http.StatusServiceUnavailable},
-	{Closed, ExitFailure, http.StatusServiceUnavailable},
-	{context.DeadlineExceeded, ExitTimeout, http.StatusGatewayTimeout},
+	{Denied, "denied", ExitFailure, http.StatusForbidden},
+	{Invalid, "invalid", ExitUsage, http.StatusBadRequest},
+	{NotFound, "not-found", ExitNotFound, http.StatusNotFound},
+	{Exists, "exists", ExitConflict, http.StatusConflict},
+	{Conflict, "conflict", ExitConflict, http.StatusConflict},
+	{Fenced, "fenced", ExitConflict, http.StatusConflict},
+	{Forgotten, "forgotten", ExitConflict, http.StatusGone},
+	{Sealed, "sealed", ExitConflict, http.StatusConflict},
+	{OutOfRange, "out-of-range", ExitFailure, http.StatusRequestedRangeNotSatisfiable},
+	{Corrupt, "corrupt", ExitFailure, http.StatusInternalServerError},
+	{NotDone, "not-done", ExitFailure, http.StatusServiceUnavailable},
+	{Unknown, "unknown", ExitFailure, http.StatusInternalServerError},
+	{Unavailable, "unavailable", ExitFailure, http.StatusServiceUnavailable},
+	{Closed, "closed", ExitFailure, http.StatusServiceUnavailable},
+	{context.DeadlineExceeded, "timeout", ExitTimeout, http.StatusGatewayTimeout},
+}
+
+// Slug is the word for the kind of err, and internal for one without a kind.
+func Slug(err error) string {
+	for _, row := range table {
+		if errors.Is(err, row.kind) {
+			return row.slug
+		}
+	}
+	return "internal"
+}
+
+// OfSlug is the kind that has a word; nil: none.
+func OfSlug(slug string) error {
+	for _, row := range table {
+		if row.slug == slug {
+			return row.kind
+		}
+	}
+	return nil
 }
 
 // ExitCode is the process exit code for err; 0 for nil.
