@@ -110,8 +110,8 @@ func (h *Hub) run() {
 	}
 }
 
-// Close ends all sessions. They learn of it, get no more records, and may answer what is out until ctx ends; then the
-// rest is released.
+// Close ends all sessions. They learn of it, get no more records, and may answer what is out for as long as a partition
+// may drain, or until ctx ends; then the rest is released.
 func (h *Hub) Close(ctx context.Context) {
 	h.mu.Lock()
 	h.closed = true
@@ -123,7 +123,7 @@ func (h *Hub) Close(ctx context.Context) {
 		until = h.now() + time.Until(at)
 	}
 	for _, s := range all {
-		s.pool.do(func(now time.Duration) { s.core.Leave(now, until) })
+		s.pool.do(func(now time.Duration) { s.core.Leave(now, min(until, now+s.params.Drain)) })
 		s.depart()
 	}
 	for _, p := range workers {

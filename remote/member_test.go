@@ -224,7 +224,7 @@ func TestCloseLetsClientsFinish(t *testing.T) {
 	rf, h := open(t, 1)
 	produce(t, rf, 2, "a", "b")
 	subscribe(t, rf, 5)
-	member := read(t, h, remote.Params{Group: "g", Topic: "orders"})
+	member := read(t, h, remote.Params{Group: "g", Topic: "orders", Drain: patience})
 	worker := read(t, h, remote.Params{Subscription: "billing"})
 	unheard := read(t, h, remote.Params{Group: "g", Topic: "orders"})
 	var out []line

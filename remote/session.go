@@ -42,6 +42,7 @@ const (
 	minTTL, maxTTL = 2 * time.Second, 10 * time.Minute
 	maxWithin      = 24 * time.Hour
 	maxDrain       = 10 * time.Minute
+	defaultDrain   = 10 * time.Second // and that of workers
 )
 
 // check sets the defaults and reports every fault.
@@ -49,7 +50,7 @@ func (p *Params) check() error {
 	p.Window = cmp.Or(p.Window, 256)
 	p.WindowBytes = cmp.Or(p.WindowBytes, 8<<20)
 	p.TTL = cmp.Or(p.TTL, 30*time.Second)
-	p.Drain = cmp.Or(p.Drain, 10*time.Second)
+	p.Drain = cmp.Or(p.Drain, defaultDrain)
 	if p.Paged {
 		p.Within = cmp.Or(p.Within, 10*p.TTL)
 	}
@@ -74,7 +75,7 @@ func (p *Params) check() error {
 		errs = append(errs, registry.CheckID("group", p.Group))
 	}
 	if p.Subscription != "" {
-		demand(p.Topic == "" && p.From == "" && p.Member == "" && p.Weight == 0 && p.Zone == "", "topic, from, member, weight or zone with a subscription; expected them with a group only")
+		demand(p.Topic == "" && p.From == "" && p.Member == "" && p.Weight == 0 && p.Zone == "" && p.Drain == defaultDrain, "topic, from, member, weight, zone or drain with a subscription; expected them with a group only")
 	}
 	return errors.Join(errs...)
 }

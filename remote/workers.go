@@ -66,7 +66,7 @@ func (p *pool) deliver() {
 	began := p.hub.begin(func() {
 		defer cancel()
 		p.hub.work.Go(func() { p.idle(ctx, cancel) })
-		err := p.hub.subs.Deliver(ctx, p.workers.name, p.handlers, subscription.Options{Concurrency: atOnce})
+		err := p.hub.subs.Deliver(ctx, p.workers.name, p.handlers, subscription.Options{Concurrency: atOnce, DrainTimeout: defaultDrain})
 		p.hub.forget(p, true)
 		if err != nil {
 			p.hub.logger.Warn("the workers of a subscription get no more records", "subscription", p.workers.name, "error", err)
