@@ -84,7 +84,6 @@ func (r *Routes) All() []*Route {
 	all := make([]*Route, v.NumField())
 	for i := range all {
 		all[i] = v.Field(i).Field(0).Addr().Interface().(*Route) //nolint:forcetypeassert // each field is a Call
-		all[i].Name = v.Type().Field(i).Name
 	}
 	return all
 }

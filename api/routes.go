@@ -1,6 +1,9 @@
 package api
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"reflect"
+)
 
 // V1 are the routes of the API, version 1.
 var V1 = routes() //nolint:gochecknoglobals // a table, never changed
@@ -67,7 +70,7 @@ type Routes struct {
 }
 
 func routes() *Routes {
-	return &Routes{
+	r := &Routes{
 		Me:         global(get[None, *Me]("me", Authenticated, "Which principal the request comes from, and what it may do.")),
 		ListTokens: global(get[None, List[Token]]("tokens", TokenWrite, "The tokens, without their secrets.")),
 		MakeToken:  global(post[MakeToken, *NewToken]("tokens", TokenWrite, "Make a token. Its secret is in the answer, and nowhere else.")),
@@ -125,6 +128,10 @@ func routes() *Routes {
 		Status:               get[None, *Status]("status", NamespaceRead, "All that is wrong in a namespace, worst first."),
 		ExplainKey:           get[KeyRef, *KeyAnswer]("groups/{group}/keys/{key}", GroupRead, "Where the records of a key are, and what holds them back."),
 	}
+	for i, route := range r.All() {
+		route.Name = reflect.TypeFor[Routes]().Field(i).Name
+	}
+	return r
 }
 
 // List is an answer with several entries.
