@@ -32,7 +32,7 @@ type Params struct {
 	Within      time.Duration // from the sending of a record to its answer; 0: no bound, of pages ten TTL
 	Paged       bool
 
-	Owner string // the principal that alone may use the session
+	Owner string // the ID of the principal that alone may use the session
 }
 
 // The bounds of Params.

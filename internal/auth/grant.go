@@ -12,7 +12,8 @@ import (
 
 // Principal is what a request comes from.
 type Principal struct {
-	Name   string
+	ID     string // of its token; "": the local user
+	Name   string // for people; tokens may share one
 	Grants []api.Grant
 }
 

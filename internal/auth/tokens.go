@@ -183,7 +183,7 @@ func (t *Tokens) Principal(secret string, now time.Time) (*Principal, error) {
 	case e.Expires != "" && !now.Before(e.Expires.Time()):
 		return nil, fmt.Errorf("token %s has expired at %s: %w", e.ID, e.Expires, fault.Denied)
 	}
-	return &Principal{Name: e.Name, Grants: e.Grants}, nil
+	return &Principal{ID: e.ID, Name: e.Name, Grants: e.Grants}, nil
 }
 
 // List are all tokens, the oldest first.

@@ -71,17 +71,6 @@ func (o *door) open(ctx context.Context, a *app, rf *ringfence.Client) (wait fun
 			err = errors.Join(err, d.Close())
 		}
 	}()
-	first, err := d.FirstToken(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if first != nil {
-		path := filepath.Join(dir, "admin.token")
-		if err := os.WriteFile(path, []byte(first.Secret+"\n"), 0o600); err != nil {
-			return nil, fmt.Errorf("the first token: %w", err)
-		}
-		fmt.Fprintf(a.stderr, "ringfence: the first token, of an owner, is in %s\n", path)
-	}
 	tcp, err := daemon.Listen(ctx, o.listen)
 	if err != nil {
 		return nil, err
@@ -94,10 +83,34 @@ func (o *door) open(ctx context.Context, a *app, rf *ringfence.Client) (wait fun
 		}
 		tcp, scheme = tls.NewListener(tcp, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}), "https"
 	}
+	if err := a.firstToken(ctx, d, filepath.Join(dir, "admin.token")); err != nil {
+		return nil, errors.Join(err, tcp.Close())
+	}
 	fmt.Fprintf(a.stderr, "ringfence: the API is at %s://%s/v1/\n", scheme, tcp.Addr())
 	ended := make(chan error, 1)
 	go func() { ended <- d.Serve(ctx, []net.Listener{tcp}...) }() // joined by wait
 	return func() error { return errors.Join(<-ended, d.Close()) }, nil
+}
+
+// firstToken writes a token of an owner to a file that only its user reads, unless the file is there. So a lost one is had
+// again by a new start, for which one needs the stores anyway.
+func (a *app) firstToken(ctx context.Context, d *daemon.Daemon, path string) (err error) {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) // before the token: no owner is without its secret
+	if errors.Is(err, os.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("the first token: %w", err)
+	}
+	made, err := d.OwnerToken(ctx)
+	if err == nil {
+		_, err = fmt.Fprintln(file, made.Secret)
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return errors.Join(fmt.Errorf("the first token: %w", err), os.Remove(path))
+	}
+	fmt.Fprintf(a.stderr, "ringfence: the first token, of an owner, is in %s\n", path)
+	return nil
 }
 
 // stateDir is where a daemon keeps what is its own.

@@ -52,7 +52,10 @@ func TestMistakesAreNamed(t *testing.T) {
 		// A file that is not there is 3.
 		create + "--secret-file nothing":                                      {"3", "nothing: file does not exist"},
 		"subscription dead-letters edit billing 0.0.1.0 --value-file nothing": {"3", "nothing: no such file"},
-		"serve --token-file /nowhere/t --ca-file /no/one":                     {"3", "2 mistakes", "--token-file: stat /nowhere/t", "--ca-file: stat /no/one"},
+		"serve --host x":                                  {"expected --listen"},
+		"serve --listen nonsense":                         {"expected HOST:PORT"},
+		"serve --listen 0.0.0.0:7433":                     {"expected --tls-cert and --tls-key, or --behind-proxy"},
+		"serve --token-file /nowhere/t --ca-file /no/one": {"3", "2 mistakes", "--token-file: stat /nowhere/t", "--ca-file: stat /no/one"},
 	} {
 		exit := 2
 		if want[0] == "3" {

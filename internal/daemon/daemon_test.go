@@ -39,9 +39,9 @@ func start(t *testing.T) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, err := d.FirstToken(t.Context())
-	if err != nil || first == nil {
-		t.Fatalf("the first token: %v, %v", first, err)
+	first, err := d.OwnerToken(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
 	l, err := daemon.Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {

@@ -39,14 +39,7 @@ func IsLoopback(address string) (bool, error) {
 	return host == "localhost" || err == nil && ip.IsLoopback(), nil
 }
 
-// FirstToken makes a token of an owner, unless there was ever one; then it is nil.
-func (d *Daemon) FirstToken(ctx context.Context) (*api.NewToken, error) {
-	for _, t := range d.tokens.List() {
-		for _, g := range t.Grants {
-			if g.Role == api.RoleOwner {
-				return nil, nil //nolint:nilnil // as the comment says
-			}
-		}
-	}
+// OwnerToken makes a token of an owner, for the user whose stores these are.
+func (d *Daemon) OwnerToken(ctx context.Context) (*api.NewToken, error) {
 	return d.tokens.Make(ctx, "local", api.NewTokenSpec{Name: "admin", Grants: []api.Grant{{Role: api.RoleOwner, Namespace: "*"}}}, time.Now())
 }

@@ -73,7 +73,7 @@ func paramsOf(n *api.NewWorker) remote.Params {
 // begin opens a session, and streams its lines if that is wanted.
 func begin(w http.ResponseWriter, r *request, p remote.Params) error {
 	p.Paged = !strings.Contains(r.Header.Get("Accept"), linesType)
-	p.Owner = r.principal.Name
+	p.Owner = r.principal.ID
 	s, err := r.rf.hub.Open(r.Context(), p)
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func (d *Daemon) session(r *request, id string) (*remote.Session, error) {
 	err := error(&remote.GoneError{ID: id})
 	for _, h := range hubs {
 		s, found := h.Find(id)
-		if s != nil && s.Params().Owner == r.principal.Name {
+		if s != nil && s.Params().Owner == r.principal.ID {
 			return s, nil
 		}
 		var g *remote.GoneError
